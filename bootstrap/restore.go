@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 
 	"kgpu.dev/kgpu/bootstrap/archive"
@@ -32,6 +34,7 @@ func Restore(ctx context.Context, o Options, ro RestoreOptions) error {
 		return err
 	}
 	wanted := wantedOf(a)
+	wanted.Token = fmt.Sprintf("kgpu-%.16s-%016x", a.Sum, rand.Uint64())
 	if o.Inventory, err = wanted.For(o.Inventory); err != nil {
 		return err
 	}

@@ -333,11 +333,12 @@ for file in /var/lib/kgpu/*; do
   [[ ! -e $file || ${file##*/} == @(operator|lock|left|fence) ]] || { echo notes=1 && break; }
 done
 each_of fence /var/lib/kgpu/fence
-# A restore that was begun and has not ended, by the sum of its archive.
+# A restore that was begun and has not ended, by the sum of its archive; where there is the data, with the token and the members of its etcd,
+# or none of these where it is made anew.
 if [[ -s /var/lib/kgpu/restore/archive ]]; then
   read -r sum </var/lib/kgpu/restore/archive
   state=begun
-  [[ ! -e /var/lib/kgpu/restore/restored ]] || state=restored
+  [[ ! -e /var/lib/kgpu/restore/restored ]] || state="restored $(head -n 1 /var/lib/kgpu/restore/restored)"
   printf 'restore=%s %s\n' "$sum" "$state"
 fi
 # The backups that this host makes by itself: since when, the last good one, and why the last try was none.

@@ -83,7 +83,7 @@ func (s *sandbox) sent(data string) {
 	s.value("sums", fmt.Sprintf("%x etcd.db\n%x files.tar\n", sha256.Sum256([]byte(data)), sha256.Sum256(tar)))
 	s.value("address", "10.0.0.10")
 	s.value("peers", "cp1=https://10.0.0.10:2380")
-	s.value("token", "kgpu-5a5a")
+	s.value("token", "kgpu-5a5a5a5a5a5a5a5a-0000000000000001")
 	s.write("tmp/calls", "")
 }
 
@@ -151,7 +151,7 @@ func TestRestoreInPlace(t *testing.T) {
 	s.calls()
 	s.ok(s.step("restore-data"))
 	contains(t, s.calls(), "--name w1 --initial-advertise-peer-urls https://10.0.0.10:2380 --initial-cluster cp1=https://10.0.0.10:2380 "+
-		"--initial-cluster-token kgpu-5a5a --bump-revision 1000000000 --mark-compacted")
+		"--initial-cluster-token kgpu-5a5a5a5a5a5a5a5a-0000000000000001 --bump-revision 1000000000 --mark-compacted")
 	s.restored()
 	s.ok(s.step("restore-data"))
 	s.restored()
@@ -159,6 +159,19 @@ func TestRestoreInPlace(t *testing.T) {
 		t.Errorf("kept twice: %s", seen)
 	}
 	s.remove("var/lib/kgpu/restore/restored") // as if the host had died when the data was in its place
+	s.ok(s.step("restore-data"))
+	s.restored()
+	s.holds("var/lib/kgpu/restore/restored", "kgpu-5a5a5a5a5a5a5a5a-0000000000000001 cp1=https://10.0.0.10:2380\n")
+	s.write("var/lib/etcd/member/snap/db", "what came since")
+	s.remove("etc/kubernetes/manifests/etcd.yaml") // as if the host had died before it was back
+	s.ok(s.step("restore-data"))
+	s.holds("var/lib/etcd/member/snap/db", "what came since") // other members may count on it
+	contains(t, s.read("etc/kubernetes/manifests/etcd.yaml"), "registry.k8s.io/etcd")
+	s.value("token", "kgpu-5a5a5a5a5a5a5a5a-0000000000000002")
+	s.write("etcdutl-fails", "")
+	s.fails(s.step("restore-data"), 1, "RESTORE_FAILED")
+	s.holds("var/lib/kgpu/restore/restored", "none\n") // or other members would go on with the former etcd
+	s.remove("etcdutl-fails")
 	s.ok(s.step("restore-data"))
 	s.restored()
 	s.ok(s.script("undo_all"))
@@ -210,6 +223,9 @@ func TestRestoreAfterOneOfAnotherArchive(t *testing.T) {
 	s.sent("then")
 	s.ok(s.step("restore-data"))
 	s.restored()
+	s.value("archive", "7c7c\n")
+	s.ok(s.step("restore-begin"))
+	s.holds("var/lib/kgpu/restore/restored", "none\n") // its etcd runs, and is no longer the one to go on with
 }
 
 // TestRestoreByInit: a fresh host becomes the control plane of the archive's cluster, also when kubeadm init ends half-way at first.
@@ -268,6 +284,15 @@ esac
 	s.absent("var/lib/kgpu/restore")
 	if !s.exists("var/lib/kgpu/unproven") || !s.exists("var/lib/kgpu/network-unproven") {
 		t.Error("the proofs are not owed")
+	}
+	s.sent("then")
+	s.remove(stepDir + "/values/agents")
+	s.write("tmp/calls", "")
+	s.ok(s.step("restore-end")) // one of several that end before the last
+	s.absent("var/lib/kgpu/restore")
+	lacks(t, s.read("tmp/calls"), "kubectl")
+	for _, note := range []string{"unproven", "network-unproven"} {
+		s.absent("var/lib/kgpu/" + note) // or two control planes owe the same proofs
 	}
 	if seen := parsed(s, string(Facts()), facts.Parse); seen.Restoring != nil {
 		t.Errorf("the facts have %+v", seen.Restoring)

@@ -224,6 +224,8 @@ type Record struct {
 type Restoring struct {
 	Archive string // its sum
 	Done    bool   // the control plane has the data already
+	Token   string // of the etcd that has the data; empty: it is not told
+	Peers   string // the members of that etcd, as etcd takes them
 }
 
 // EtcdData describes etcd's data directory.

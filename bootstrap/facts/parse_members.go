@@ -195,10 +195,19 @@ func momentOf(line string) (time.Time, string) {
 	return time.Unix(s, 0), what
 }
 
-// restoring reads "SUM STATE".
+// restoreToken is what the token of an etcd looks like that a restore made.
+var restoreToken = regexp.MustCompile(`^kgpu-[0-9a-f]{16}-[0-9a-f]{16}$`)
+
+// restoring reads "SUM begun", or "SUM restored TOKEN PEERS".
 func restoring(a answer, h *Host) error {
-	if sum, state, ok := strings.Cut(a.first("restore"), " "); ok {
-		h.Restoring = &Restoring{Archive: sum, Done: state == "restored"}
+	words := strings.Fields(a.first("restore"))
+	if len(words) < 2 {
+		return nil
 	}
+	r := &Restoring{Archive: words[0], Done: words[1] == "restored"}
+	if r.Done && len(words) == 4 && restoreToken.MatchString(words[2]) {
+		r.Token, r.Peers = words[2], words[3]
+	}
+	h.Restoring = r
 	return nil
 }

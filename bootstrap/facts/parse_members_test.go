@@ -103,3 +103,25 @@ func TestTracesOfClusters(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoring: an etcd with which other members could go on is named by a token of kgpu's, or by none.
+func TestRestoring(t *testing.T) {
+	for line, want := range map[string]*Restoring{
+		"":           nil,
+		"5a5a begun": {Archive: "5a5a"},
+		"5a5a restored kgpu-00112233445566aa-0011223344556677 cp1=https://10.0.0.10:2380": {
+			Archive: "5a5a", Done: true, Token: "kgpu-00112233445566aa-0011223344556677", Peers: "cp1=https://10.0.0.10:2380",
+		},
+		"5a5a restored":                       {Archive: "5a5a", Done: true},
+		"5a5a restored none":                  {Archive: "5a5a", Done: true},
+		"5a5a restored kgpu-$(reboot)-1 cp1=": {Archive: "5a5a", Done: true},
+	} {
+		var h Host
+		if err := restoring(answer{"restore": {line}}, &h); err != nil {
+			t.Error(err)
+		}
+		if h.Restoring == nil != (want == nil) || want != nil && *h.Restoring != *want {
+			t.Errorf("%q: %+v", line, h.Restoring)
+		}
+	}
+}

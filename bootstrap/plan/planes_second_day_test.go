@@ -169,7 +169,7 @@ func restoredPlanes(t *testing.T, harm func(map[string]*facts.Host)) (*graph.Gra
 	inv, seen := settled(t, fourHosts)
 	set := machine.SetOf(inv, seen)
 	a := Archive{
-		Sum: strings.Repeat("5a", 32), CA: "ca", Cluster: inv.Cluster, Kubernetes: set.Versions.Running.String(), Endpoint: seen["cp2"].ControlPlane.Endpoint,
+		Sum: strings.Repeat("5a", 32), Token: newToken, CA: "ca", Cluster: inv.Cluster, Kubernetes: set.Versions.Running.String(), Endpoint: seen["cp2"].ControlPlane.Endpoint,
 		Made: time.Date(2026, 11, 20, 9, 15, 0, 0, time.UTC), Settings: SettingsOf(set),
 	}
 	for _, id := range []string{"cp1", "cp2", "cp3"} {
@@ -216,8 +216,15 @@ func TestRestoreOfThreePlanes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := hostsOf(g, c.step); !slices.Equal(got, c.hosts) || !slices.Equal(hostsOf(g, "restore/end"), c.hosts) || g.Has(joinPlane) {
+		ends := hostsOf(g, "restore/end")
+		slices.Reverse(ends)
+		if got := hostsOf(g, c.step); !slices.Equal(got, c.hosts) || !slices.Equal(ends, c.hosts) || g.Has(joinPlane) {
 			t.Errorf("%s: %v", name, refs(g))
+		}
+		for i, s := range stepsOf(t, g, "restore/end") {
+			if sees := s.Input.Values["agents"] != ""; sees != (i == len(ends)-1) {
+				t.Errorf("%s: %s looks at the nodes: %t", name, s.Ref, sees)
+			}
 		}
 		for _, s := range g.Steps {
 			if s.ID == c.step && s.Input.Values["peers"] != c.peers {
@@ -238,5 +245,50 @@ func TestRestoreOfThreePlanes(t *testing.T) {
 	}
 	if _, err := restoredPlanes(t, func(seen map[string]*facts.Host) { delete(seen, "cp3") }); !errors.Is(firstOf(err), &reason.Error{ID: reason.RestoreFailed}) {
 		t.Errorf("one that keeps the data it has: %v", err)
+	}
+}
+
+// TestRestoreIsCarriedOn: control planes go on with the etcd that they began to make, as long as all of them can; else all get the data
+// anew, as another etcd. None gets it anew by itself: what it had agreed to with the others would be lost.
+func TestRestoreIsCarriedOn(t *testing.T) {
+	sum, peers := strings.Repeat("5a", 32), "cp2=https://10.0.0.10:2380,cp1=https://10.0.0.12:2380,cp3=https://10.0.0.13:2380"
+	begun, done := &facts.Restoring{Archive: sum}, &facts.Restoring{Archive: sum, Done: true, Token: formerToken, Peers: peers}
+	other := &facts.Restoring{Archive: strings.Repeat("99", 32), Done: true, Token: formerToken, Peers: peers}
+	fewer := &facts.Restoring{Archive: sum, Done: true, Token: formerToken, Peers: "cp2=https://10.0.0.10:2380"}
+	elsewhere := &facts.Restoring{Archive: sum, Done: true, Token: newToken, Peers: peers}
+	anew := &facts.Restoring{Archive: sum, Done: true}
+	all := []string{"cp2", "cp1", "cp3"}
+	for name, c := range map[string]struct {
+		of    [3]*facts.Restoring // cp2, cp1, cp3
+		token string
+		hosts []string
+	}{
+		"none has the data":                       {[3]*facts.Restoring{begun, begun, nil}, newToken, all},
+		"one has":                                 {[3]*facts.Restoring{begun, done, begun}, formerToken, all},
+		"all have":                                {[3]*facts.Restoring{done, done, done}, formerToken, all},
+		"one came to the end":                     {[3]*facts.Restoring{done, nil, done}, formerToken, []string{"cp2", "cp3"}},
+		"all came to the end":                     {[3]*facts.Restoring{}, newToken, all},
+		"one began with another archive":          {[3]*facts.Restoring{done, done, other}, newToken, all},
+		"one has it as the only member":           {[3]*facts.Restoring{fewer, begun, begun}, newToken, all},
+		"they are of two etcds":                   {[3]*facts.Restoring{done, elsewhere, begun}, newToken, all},
+		"one was to get it anew":                  {[3]*facts.Restoring{done, done, anew}, newToken, all},
+		"one has nothing, another has only begun": {[3]*facts.Restoring{done, nil, begun}, newToken, all},
+	} {
+		g, err := restoredPlanes(t, func(seen map[string]*facts.Host) {
+			seen["cp2"].Restoring, seen["cp1"].Restoring, seen["cp3"].Restoring = c.of[0], c.of[1], c.of[2]
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		ends := hostsOf(g, "restore/end")
+		if !slices.Equal(hostsOf(g, RestoreStep), c.hosts) || !slices.Equal(hostsOf(g, BeginRestoreStep), c.hosts) || len(ends) != len(c.hosts) {
+			t.Errorf("%s: %v", name, refs(g))
+		}
+		for _, s := range g.Steps {
+			if s.ID == RestoreStep && s.Input.Values["token"] != c.token {
+				t.Errorf("%s: %s makes the etcd %s", name, s.Ref, s.Input.Values["token"])
+			}
+		}
 	}
 }

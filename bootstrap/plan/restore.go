@@ -29,6 +29,7 @@ const RestoresSince = 30
 // Archive is what a plan has to know of a backup.
 type Archive struct {
 	Sum        string // by which hosts know it
+	Token      string // of the etcd that is made of it: another one for each restore
 	CA         string // hash of the public key of the cluster's CA
 	Cluster    string // its name
 	Kubernetes string // its version
@@ -111,17 +112,23 @@ func Restore(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	var begun, restored []graph.Ref
 	members := b.restoredPlanes(a)
-	for _, h := range members {
+	token, left := underWay(a, members)
+	carriedOn := token != ""
+	if !carriedOn {
+		token, left = a.Token, members
+	}
+	a.Token = token
+	var begun, restored []graph.Ref
+	for _, h := range left {
 		begun = append(begun, b.beginRestore(h, a))
 	}
 	for _, h := range members {
-		switch r := h.Facts.Restoring; {
-		case r != nil && r.Done && r.Archive == a.Sum && b.keepsItsFiles(h, a) && h.Facts.Cluster != nil:
+		switch {
+		case !slices.Contains(left, h):
 			b.skip(h, RestoreStep, "it has the data already")
 		case b.keepsItsFiles(h, a):
-			restored = append(restored, b.restoreData(h, a, members))
+			restored = append(restored, b.restoreData(h, a, members, carriedOn && h.Facts.Restoring.Done))
 		default:
 			ref, err := b.restoreInit(h, a)
 			if err != nil {
@@ -133,6 +140,41 @@ func Restore(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (
 	b.endRestore(begun, b.workersReturn(a, restored))
 	b.moved(a)
 	return &b.graph, b.graph.Validate()
+}
+
+// underWay is the token of the etcd that these members began to make of the archive, and those of them that have not come to their end.
+// It is empty where there is nothing to carry on: then all get the data anew, as an etcd of its own. A member that got the data
+// anew by itself would be one that lost what it had agreed to with the others.
+func underWay(a Archive, members []*host) (token string, left []*host) {
+	peers, begun := peersOf(members), false
+	for _, h := range members {
+		r := h.Facts.Restoring
+		if r == nil {
+			continue
+		}
+		left = append(left, h)
+		switch {
+		case r.Archive != a.Sum, r.Done && (r.Peers != peers || token != "" && r.Token != token):
+			return "", nil
+		case r.Done:
+			token = r.Token
+		default:
+			begun = true
+		}
+	}
+	if begun && len(left) < len(members) { // nobody comes to the end before all have the data
+		return "", nil
+	}
+	return token, left
+}
+
+// peersOf are the members of an etcd, as it takes them.
+func peersOf(members []*host) string {
+	var peers []string
+	for _, h := range members {
+		peers = append(peers, fmt.Sprintf("%s=https://%s:2380", h.node, h.addr))
+	}
+	return strings.Join(peers, ",")
 }
 
 // allPlanesThere is the error of a control plane that cannot be reached: it would come back with an etcd of its own.
@@ -200,22 +242,24 @@ func (b *builder) beginRestore(h *host, a Archive) graph.Ref {
 
 // restoreInput is what both ways to get the data have in common.
 func (b *builder) restoreInput(h *host, a Archive, members []*host) map[string]string {
-	var sums, peers []string
+	var sums []string
 	for _, name := range sortedKeys(a.Sums) {
 		sums = append(sums, a.Sums[name]+" "+name)
 	}
-	for _, p := range members {
-		peers = append(peers, fmt.Sprintf("%s=https://%s:2380", p.node, p.addr))
-	}
 	return map[string]string{
-		"criSocket": b.criSocket(), "sums": lines(sums...), "node": h.node, "address": h.addr.String(), "peers": strings.Join(peers, ","),
-		"token": "kgpu-" + a.Sum[:min(16, len(a.Sum))],
+		"criSocket": b.criSocket(), "sums": lines(sums...), "node": h.node, "address": h.addr.String(), "peers": peersOf(members),
+		"token": a.Token,
 	}
 }
 
-func (b *builder) restoreData(h *host, a Archive, members []*host) graph.Ref {
+// restoreData gives a control plane the data; one that has it only starts with it.
+func (b *builder) restoreData(h *host, a Archive, members []*host, has bool) graph.Ref {
+	why := "what it has now is kept in /var/lib/etcd.before-TIME"
+	if has {
+		why = "it has the data already, and starts"
+	}
 	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: RestoreStep}, Reason: "what it has now is kept in /var/lib/etcd.before-TIME",
+		Ref: graph.Ref{ID: RestoreStep}, Reason: why,
 		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: graph.Input{Values: b.restoreInput(h, a, members)},
 	})
 	return graph.Ref{Host: h.id, ID: RestoreStep}
@@ -258,17 +302,20 @@ func (b *builder) workersReturn(a Archive, restored []graph.Ref) (back []graph.R
 	return append(back, restored...)
 }
 
-// endRestore plans the end on every control plane that was sent something.
+// endRestore plans the end on every control plane that was sent something. The first looks at the nodes, for all of them, and is the last.
 func (b *builder) endRestore(begun, after []graph.Ref) {
 	agents := []string{"kube-system/daemonset/kube-proxy"}
 	if w, ok := machine.NetworkWorkload[b.Inventory.Network]; ok {
 		agents = append(agents, w)
 	}
-	for _, ref := range begun {
-		b.side(b.hostOf(ref.Host), graph.Step{
-			Ref: graph.Ref{ID: "restore/end"}, Reason: "the archive is on this machine", Needs: append([]graph.Ref{ref}, after...),
-			Input: graph.Input{Values: map[string]string{"agents": lines(agents...)}},
-		})
+	for i := len(begun) - 1; i >= 0; i-- {
+		end := graph.Step{Ref: graph.Ref{ID: "restore/end"}, Reason: "the archive is on this machine", Needs: append([]graph.Ref{begun[i]}, after...)}
+		if i == 0 {
+			end.Input.Values = map[string]string{"agents": lines(agents...)}
+		} else {
+			end.Title = "remove what was sent for the restore"
+		}
+		after = append(slices.Clip(after), b.side(b.hostOf(begun[i].Host), end))
 	}
 }
 

@@ -18,11 +18,14 @@ import (
 // apiServer is the file by which a control plane is known that has its own.
 const apiServer = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 
+// Tokens of the etcd of this restore, and of a former try of it.
+const newToken, formerToken = "kgpu-5a5a5a5a5a5a5a5a-0000000000000002", "kgpu-5a5a5a5a5a5a5a5a-0000000000000001"
+
 // backedUp is the archive of a cluster that is up.
 func backedUp(inv *inventory.Inventory, seen map[string]*facts.Host) Archive {
 	set := machine.SetOf(inv, seen)
 	a := Archive{
-		Sum: strings.Repeat("5a", 32), CA: seen["cp1"].ControlPlane.CAHash, Cluster: inv.Cluster, Kubernetes: set.Versions.Running.String(),
+		Sum: strings.Repeat("5a", 32), Token: newToken, CA: seen["cp1"].ControlPlane.CAHash, Cluster: inv.Cluster, Kubernetes: set.Versions.Running.String(),
 		Endpoint: seen["cp1"].ControlPlane.Endpoint, Made: time.Date(2026, 11, 20, 9, 15, 0, 0, time.UTC), Size: 30 << 20,
 		Sums: map[string]string{"etcd.db": strings.Repeat("1b", 32), "files.tar": strings.Repeat("2c", 32)}, Settings: SettingsOf(set), Nodes: map[string]string{},
 	}
@@ -65,7 +68,7 @@ var kept = []scenario{
 	onMembers("restore", unharmed, restoring(unharmed)),
 	onMembers("restore onto another machine", unharmed, restoring(lost(10))),
 	onMembers("restore of what was restored already", unharmed, restoring(func(seen map[string]*facts.Host) {
-		seen["cp1"].Restoring = &facts.Restoring{Archive: strings.Repeat("5a", 32), Done: true}
+		seen["cp1"].Restoring = &facts.Restoring{Archive: strings.Repeat("5a", 32), Done: true, Token: formerToken, Peers: "cp1=https://10.0.0.10:2380"}
 	})),
 }
 
@@ -196,7 +199,7 @@ func TestRestoreOfSeveralPlanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := ids(g), []string{"cp1 restore/begin", "w1 restore/begin", "cp1 restore/data", "w1 restore/data", "cp1 restore/end", "w1 restore/end"}; !slices.Equal(got, want) {
+	if got, want := ids(g), []string{"cp1 restore/begin", "w1 restore/begin", "cp1 restore/data", "w1 restore/data", "w1 restore/end", "cp1 restore/end"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	for _, s := range g.Steps {

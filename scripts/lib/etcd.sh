@@ -74,6 +74,21 @@ restore_save() {
   sync -d "$restore_dir"
 }
 
+# restored tells whether this control plane has the data, as a member of the etcd that the step is to make.
+restored() {
+  [[ -e $restore_dir/restored && $(<"$restore_dir/restored") == "$(value token) $(value peers)" ]]
+}
+
+# restore_done remembers that it has: from now on its etcd may run, and must not begin anew with the snapshot while the others go on.
+restore_done() {
+  printf '%s %s\n' "$(value token)" "$(value peers)" | restore_save restored
+}
+
+# restore_undone remembers that it has not any more, where it had: its etcd may run, so that no other member may go on with that one.
+restore_undone() {
+  [[ ! -e $restore_dir/restored ]] || restore_save restored <<<none
+}
+
 # restore_check fails unless the files that were sent are those of the archive.
 restore_check() {
   local name sum

@@ -73,8 +73,8 @@ drop_tokens() {
   fi
 }
 
-# restored gives the cluster that kubeadm init makes the identity and the data of the archive.
-restored() {
+# restore_init gives the cluster that kubeadm init makes the identity and the data of the archive.
+restore_init() {
   local image
   image=$(kubeadm config images list --config "$config" 2>/dev/null | grep -m 1 '/etcd:') || fail RESTORE_FAILED 'kubeadm names no image of etcd'
   etcd_tools "$image" "$socket" "$restore_dir/tools" etcdutl || fail RESTORE_FAILED "$tools_missing"
@@ -87,7 +87,7 @@ restored() {
 restoring=$(value_or sums '')
 if [[ -n $restoring ]]; then
   restore_check
-  if [[ -e $restore_dir/restored ]] && ledger_has kubeadm init-done; then
+  if restored && ledger_has kubeadm init-done; then
     wait_api
     echo 'the restored control plane is there'
     exit 0
@@ -141,9 +141,9 @@ kubernetes_before 11 || pull_images
 remember_kubernetes_sysctls
 ledger_forget adopted
 record kubeadm init
-[[ -z $restoring ]] || restored
+[[ -z $restoring ]] || restore_init
 run_kubeadm kubeadm init --config "$config" "${flags[@]}" || kubeadm_failed 'kubeadm init'
-[[ -z $restoring ]] || : >"$restore_dir/restored"
+[[ -z $restoring ]] || restore_done
 record_membership kubeadm init-done # before anything that an API server at work may refuse: what is not recorded may be reset
 wait_api
 drop_tokens

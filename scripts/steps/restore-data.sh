@@ -5,8 +5,9 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
-restore_check
-if [[ ! -e $restore_dir/restored ]]; then
+if ! restored; then
+  restore_check
+  restore_undone
   restore_files
   image=$(etcd_image)
   [[ -n $image ]] || fail RESTORE_FAILED "$etcd_manifest names no image"
@@ -21,8 +22,8 @@ if [[ ! -e $restore_dir/restored ]]; then
   restore_pki
   key=$(sed -n 's/^ *- --encryption-provider-config=//p' /etc/kubernetes/manifests/kube-apiserver.yaml)
   if [[ -n $key && -e $restore_dir/files/encryption.yaml ]]; then put_file "$key" 600 <"$restore_dir/files/encryption.yaml"; fi
-  : >"$restore_dir/restored"
   settle /var/lib/etcd 'the data of the snapshot'
+  restore_done
 fi
 if [[ -e $restore_dir/etcd.yaml ]]; then
   install -m 600 "$restore_dir/etcd.yaml" "$etcd_manifest.kgpu-new"

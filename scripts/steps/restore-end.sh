@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Waits until the cluster knows which of its nodes are there: a node that was ready when the backup was made is so in it until it has
 # not been heard of for a minute. Then the agents of the network, which may wait long before they ask an API server again that was
-# away, or know another address of it, begin anew; the proofs of network and cards are owed; what was sent for the restore goes.
-# Values: agents (DaemonSets, as NAMESPACE/daemonset/NAME, a line each).
+# away, or know another address of it, begin anew; the proofs of network and cards are owed. Of several control planes one does so,
+# as the last. On all, what was sent for the restore goes.
+# Values: agents (DaemonSets, as NAMESPACE/daemonset/NAME, a line each; none: another control plane does that).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -28,17 +29,26 @@ begin_anew() {
   [[ -z $selector ]] || kube -n "$1" delete pods --wait=false -l "${selector%,}"
 }
 
-wait_api
-told=
-until names=$(silent) && [[ -z $names ]]; do
-  [[ $(seconds_left) -gt 0 ]] || fail API_UNREACHABLE "the cluster does not tell which of its nodes are there: ${names:-$(tail -n 1 "$KGPU_STEP/errors")}"
-  if [[ -z $told ]]; then waiting "what the cluster says of its nodes: ${names:-the API server}"; fi
-  told=yes
-  pause
-done
-while IFS=/ read -r space _ name; do
-  begin_anew "$space" "$name" || fail API_UNREACHABLE "the pods of $space/$name cannot be deleted"
-done < <(value_lines agents)
-network_unproven
-proof_owed
+# see_nodes waits for what the cluster says of its nodes, and has their network begin anew.
+see_nodes() {
+  local names told='' space name
+  wait_api
+  until names=$(silent) && [[ -z $names ]]; do
+    [[ $(seconds_left) -gt 0 ]] || fail API_UNREACHABLE "the cluster does not tell which of its nodes are there: ${names:-$(tail -n 1 "$KGPU_STEP/errors")}"
+    if [[ -z $told ]]; then waiting "what the cluster says of its nodes: ${names:-the API server}"; fi
+    told=yes
+    pause
+  done
+  while IFS=/ read -r space _ name; do
+    begin_anew "$space" "$name" || fail API_UNREACHABLE "the pods of $space/$name cannot be deleted"
+  done < <(value_lines agents)
+  network_unproven
+  proof_owed
+}
+
+if [[ -n $(value_or agents '') ]]; then
+  see_nodes
+else
+  rm -f /var/lib/kgpu/{unproven,network-unproven} # the last one owes them for all
+fi
 rm -rf "$restore_dir"

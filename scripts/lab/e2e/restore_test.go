@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -176,4 +178,88 @@ func TestRestore(t *testing.T) {
 		restore(t)
 	})
 	kgpu(t, 0, "reset", "--yes", "-i", c.inventory)
+}
+
+// TestRestoreOfPlanes backs a cluster with three control planes up by its timers, and has it back: with all three alive, and when two of
+// them are lost with their disks and the archive of the third is what is left. kgpu is killed on the way.
+func TestRestoreOfPlanes(t *testing.T) {
+	long(t)
+	l := newLab(t, nil, "--workers", "3")
+	virtual := l.addr["cp1"][:strings.LastIndexByte(l.addr["cp1"], '.')] + ".100"
+	d := desired{
+		version: "1.36", runtime: "containerd", network: "flannel", virtualIP: virtual, more: l.repositories() + "backup: {schedule: \"02:30\", keep: 2}\n",
+		hosts: []string{l.host("cp1", ""), l.host("w1", "role: control-plane"), l.host("w2", "role: control-plane"), l.host("w3", "")},
+	}
+	c := newCluster(t, l, d)
+	must(t, "up", func(t *testing.T) { c.up(t) })
+	c.k(t, "apply", "-f", file(t, "kept.yaml", kept))
+	c.k(t, "-n", "kept", "rollout", "status", "deployment/stays", "--timeout=120s")
+	was := c.identities(t)
+	archive := c.madeByTimer(t, "w2")
+	killedIn := func(t *testing.T, steps ...string) {
+		t.Helper()
+		for _, step := range steps {
+			s := start(t, "", "restore", archive, "--yes", "--output", "json", "-i", c.inventory)
+			s.await(t, step+" began", func(e event) bool { return e.Event == "step.start" && e.Step == step })
+			s.kill()
+		}
+	}
+	restored := func(t *testing.T, lost ...string) {
+		t.Helper()
+		kgpu(t, 0, "restore", archive, "--yes", "--output", "json", "-i", c.inventory)
+		c.cameBack(t, c.withNodesOf(t, was, lost...))
+		c.ready(t, "cp1", "w1", "w2", "w3")
+		c.laterEnds(t, "w3")
+		if members := c.etcdMembers(t, "w2"); members != "cp1 w1 w2" {
+			t.Errorf("etcd has %s", members)
+		}
+	}
+	must(t, "all are alive", func(t *testing.T) {
+		c.changes(t)
+		killedIn(t, "restore/begin", "restore/data", "restore/end")
+		restored(t)
+	})
+	must(t, "while some are away", func(t *testing.T) {
+		l.verb(t, "kill", "cp1")
+		if s := kgpu(t, 98, "restore", archive, "--yes", "-i", c.inventory); !strings.Contains(s.stderr.String(), "would come back with the data that it has") {
+			t.Errorf("it does not say why not:\n%s", s.stderr.String())
+		}
+		l.verb(t, "kill", "w1")
+		if s := kgpu(t, 248, "restore", archive, "--yes", "-i", c.inventory); !strings.Contains(s.stderr.String(), "1 of 3 control planes can be reached") {
+			t.Errorf("it does not say why not:\n%s", s.stderr.String())
+		}
+	})
+	must(t, "two are lost with their disks", func(t *testing.T) {
+		for _, h := range []string{"cp1", "w1"} {
+			if err := os.RemoveAll(l.Host(h)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.up(t, "--workers", "3")
+		killedIn(t, "restore/data", "cluster/join-control-plane")
+		restored(t, "cp1", "w1")
+		for _, h := range []string{"cp1", "w1"} {
+			c.madeByTimer(t, h)
+		}
+	})
+}
+
+// madeByTimer is an archive that the timer of a control plane has made.
+func (c *cluster) madeByTimer(t *testing.T, host string) string {
+	t.Helper()
+	text, err := base64.StdEncoding.DecodeString(c.exec(t, host, "systemctl start kgpu-backup; base64 -w 0 $(ls /var/backups/kgpu/kgpu-backup-* | tail -n 1)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file(t, "made-by-a-timer.tar.gz", string(text))
+}
+
+// withNodesOf is what identities told, with the UIDs that the nodes of these hosts have now: another machine is another node.
+func (c *cluster) withNodesOf(t *testing.T, was string, hosts ...string) string {
+	t.Helper()
+	for _, h := range hosts {
+		uid := c.k(t, "get", "node", h, "-o", "jsonpath={.metadata.uid}")
+		was = regexp.MustCompile("Node/"+h+"=.*").ReplaceAllString(was, "Node/"+h+"="+uid)
+	}
+	return was
 }
