@@ -105,6 +105,37 @@ func TestTimerMakesArchives(t *testing.T) {
 	}
 }
 
+// TestTimerIsPatient: an API server and an etcd that are just starting are no reason for a backup that failed, and none without hosts is made.
+func TestTimerIsPatient(t *testing.T) {
+	t.Parallel()
+	const to = "mnt/share"
+	for call, words := range map[string]string{
+		"get nodes": "the API server does not tell the nodes", "get configmap": "the API server does not tell the settings of kubeadm",
+	} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			s := backingUp(t, "/"+to)
+			s.must(os.MkdirAll(s.path(to), 0o755))
+			s.ok(s.step("backup-timer"))
+			s.stub("sleep", "#!/bin/sh\n")
+			kubectl := s.read("stubs/kubectl")
+			s.stub("kubectl", strings.Replace(kubectl, "\n", "\n[[ $* != *'"+call+"'* || -e /asked ]] || { : >/asked; exit 1; }\n", 1))
+			r := s.ok(s.back("/"+to, 2))
+			contains(t, r.output, "trying again: "+words)
+			a, err := archive.Check(s.path(strings.Fields(s.read("var/lib/kgpu/scheduled/good"))[1]), nil)
+			s.must(err)
+			if len(a.Hosts) != 1 {
+				t.Errorf("the hosts are %v", a.Hosts)
+			}
+
+			s.stub("kubectl", strings.Replace(kubectl, "\n", "\n[[ $* != *'"+call+"'* ]] || exit 1\n", 1))
+			if r := s.back("/"+to, 2); r.status != 1 || !strings.Contains(s.read("var/lib/kgpu/scheduled/failed"), words) || len(s.archives(to)) != 1 {
+				t.Errorf("%d: %s; there are %v", r.status, r.output, s.archives(to))
+			}
+		})
+	}
+}
+
 // TestTimerFails: what is no backup has no name of one, and the host keeps why.
 func TestTimerFails(t *testing.T) {
 	t.Parallel()

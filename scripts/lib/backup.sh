@@ -12,16 +12,15 @@ backup_room() {
 }
 
 # backup_snapshot CRI_SOCKET DIRECTORY takes a snapshot of etcd, checked: etcd.db, and what the check tells of it as status. The tools stay
-# in the folder tools. It returns 75 where etcd itself gives none, which may pass.
+# in the folder tools. It returns 75 where etcd or containerd does not do its part, which may pass.
 backup_snapshot() {
-  local image errors=$2/errors check=etcdutl
+  local image errors=$2/errors check=etcdutl status=0
   image=$(etcd_image)
   backup_failed="$etcd_manifest names no image"
   [[ -n $image ]] || return 1
-  if ! etcd_tools "$image" "$1" "$2/tools" etcdctl; then
-    backup_failed=$tools_missing
-    return 1
-  fi
+  etcd_tools "$image" "$1" "$2/tools" etcdctl || status=$?
+  backup_failed=$tools_missing
+  [[ $status == 0 ]] || return "$status"
   if ! etcd_ctl "$2/tools" snapshot save "$2/etcd.db" >"$errors" 2>&1; then
     backup_failed="etcd gives no snapshot: $(tail -n 1 "$errors")"
     return 75
@@ -43,10 +42,11 @@ backup_version() {
 }
 
 # backup_files DIRECTORY packs what makes another machine this control plane as files.tar: keys, certificates, settings. about says whether
-# Secrets are encrypted.
+# Secrets are encrypted. It returns 75 where the API server does not answer, which may pass.
 backup_files() {
   local key from=$1/files
   backup_failed="the files of the control plane cannot be copied to $1"
+  rm -rf "$from"
   mkdir "$from" && cp -a /etc/kubernetes/pki "$from/pki" || return 1
   if ! kube -n kube-system get configmap kubeadm-config -o yaml >"$from/kubeadm-config.yaml"; then
     backup_failed='the API server does not tell the settings of kubeadm'

@@ -9,6 +9,7 @@ work=$state/work
 mark=$KGPU_TO/.kgpu-backups-$KGPU_NODE     # that this is the directory, and not the place where it is not mounted
 part=$KGPU_TO/.kgpu-backup-$KGPU_NODE.part # an archive that is not whole yet
 patience=3600                              # seconds for a kgpu that is at work
+retries=300                                # seconds for what may pass
 
 kube() {
   HOME=$work timeout 60 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=30s "$@"
@@ -49,14 +50,35 @@ await_kgpu() {
   failed "a kgpu has been at work on the cluster for $((patience / 60)) minutes"
 }
 
+# patiently COMMAND... does what returns 75 where it may go well later: etcd or the API server is just starting. $backup_failed says what is
+# waited for.
+patiently() {
+  local waited status
+  for ((waited = 0; ; waited += 5)); do
+    status=0
+    "$@" || status=$?
+    if [[ $status != 75 || $waited -ge $retries ]]; then return "$status"; fi
+    # shellcheck disable=SC2154 # the library's
+    [[ $waited -gt 0 ]] || printf 'trying again: %s\n' "$backup_failed"
+    sleep 5
+  done
+}
+
 # file_json NAME prints the line of the manifest for a file.
 file_json() {
   printf '{"name":"%s","size":%s,"sha256":"%s"}' "$1" "$(stat -c %s "$1")" "$(sha256sum <"$1" | cut -d ' ' -f 1)"
 }
 
+# nodes keeps what the manifest says of the hosts.
+nodes() {
+  backup_failed='the API server does not tell the nodes'
+  # shellcheck disable=SC2016 # Go's template
+  kube get nodes -o go-template='{{range .items}}{{$node := .metadata.name}}{{range .status.addresses}}{{if eq .type "InternalIP"}}{"id":"{{$node}}","node":"{{$node}}","address":"{{.address}}","role":""},{{end}}{{end}}{{end}}' >"$work/nodes" || return 75
+}
+
 # manifest FILE... prints the manifest of an archive with these files, as bootstrap/archive reads it.
 manifest() {
-  local file ca version endpoint hosts etcd encrypted=false files='' revision keys
+  local file ca version endpoint etcd encrypted=false files='' revision keys
   ca=$(openssl x509 -in /etc/kubernetes/pki/ca.crt -noout -pubkey | openssl pkey -pubin -outform der | sha256sum | cut -d ' ' -f 1)
   version=$(sed -n 's/^ *image: .*:v\([0-9.]*\).*/\1/p' /etc/kubernetes/manifests/kube-apiserver.yaml)
   endpoint=$(sed -n 's|^ *server: https://||p' /etc/kubernetes/admin.conf | head -n 1)
@@ -64,12 +86,10 @@ manifest() {
   ! grep -q '^encrypted' "$work/about" || encrypted=true
   revision=$(sed -n 's/.*"revision":\([0-9]*\).*/\1/p' "$work/status")
   keys=$(sed -n 's/.*"totalKey":\([0-9]*\).*/\1/p' "$work/status")
-  # shellcheck disable=SC2016 # Go's template
-  hosts=$(kube get nodes -o go-template='{{range .items}}{{$node := .metadata.name}}{{range .status.addresses}}{{if eq .type "InternalIP"}}{"id":"{{$node}}","node":"{{$node}}","address":"{{.address}}","role":""},{{end}}{{end}}{{end}}')
   for file in "$@"; do files+=$(file_json "$file"),; done
   printf '{"format":1,"kgpu":"%s","made":"%s","cluster":"%s","ca":"%s","kubernetes":"%s","etcd":"%s","endpoint":"%s","encrypted":%s,' \
     'a timer' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$KGPU_CLUSTER" "$ca" "$version" "$etcd" "$endpoint" "$encrypted"
-  printf '"settings":%s,"revision":%s,"keys":%s,"hosts":[%s],"files":[%s]}\n' "$KGPU_SETTINGS" "${revision:-0}" "${keys:-0}" "${hosts%,}" "${files%,}"
+  printf '"settings":%s,"revision":%s,"keys":%s,"hosts":[%s],"files":[%s]}\n' "$KGPU_SETTINGS" "${revision:-0}" "${keys:-0}" "$(sed 's/,$//' "$work/nodes")" "${files%,}"
 }
 
 # take puts all that the archive has into the work folder.
@@ -78,14 +98,15 @@ take() {
   [[ ! -e /var/lib/kgpu/restore ]] || failed 'a restore of the cluster has begun and has not ended'
   # shellcheck disable=SC2154 # the library's
   backup_room "$work" || failed "$backup_failed"
-  backup_snapshot "$KGPU_SOCKET" "$work" || failed "$backup_failed"
+  patiently backup_snapshot "$KGPU_SOCKET" "$work" || failed "$backup_failed"
   backup_version "$work" || failed "$backup_failed"
-  backup_files "$work" || failed "$backup_failed"
+  patiently backup_files "$work" || failed "$backup_failed"
+  patiently nodes || failed "$backup_failed"
   mkdir -p "$work/${ledger%/*}"
   tar -C /var/lib/kgpu -cf "$work/$ledger" ledger || failed 'the ledger cannot be packed'
   cd "$work"
   entries=(etcd.db files.tar "$ledger")
-  manifest "${entries[@]}" >manifest.json || failed 'the API server does not tell the nodes'
+  manifest "${entries[@]}" >manifest.json || failed 'the manifest cannot be written'
   sha256sum <manifest.json | cut -d ' ' -f 1 >manifest.json.sha256
   entries+=(manifest.json manifest.json.sha256)
 }
