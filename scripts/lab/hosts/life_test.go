@@ -276,6 +276,12 @@ func snapshots(l testLab) {
 	// Of so many in a second, systemd takes the last one for mounted a while longer.
 	l.must("exec", "cp1", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do mount -t tmpfs gone /mnt; sleep 0.05; umount /mnt; done")
 	l.must("diff", "cp1", file(0))
+	// Pods' links come and go while a snapshot is taken.
+	l.must("exec", "cp1", "systemd-run", "-q", "--unit", "pods", "sh", "-c",
+		"while :; do for i in 1 2 3 4 5 6 7 8; do ip link add veth$i type veth peer name peer$i; done; for i in 1 2 3 4 5 6 7 8; do ip link del veth$i; done; done")
+	l.must("snapshot", "-o", file(1), "cp1")
+	l.must("exec", "cp1", "sh", "-c", "systemctl stop pods; for i in 1 2 3 4 5 6 7 8; do ip link del veth$i 2> /dev/null; done; true")
+	l.must("diff", "cp1", file(0))
 
 	for i, c := range []struct{ do, undo, want string }{
 		{"touch /etc/new", "rm /etc/new", "+ file /etc/new"},

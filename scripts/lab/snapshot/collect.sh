@@ -20,13 +20,19 @@ for _ in {1..30}; do
 	sleep 0.1
 done
 
-# Links without the number of their peer, addresses, routes and rules.
-for link in /sys/class/net/*; do
-	[ -e "$link/mtu" ] || continue
-	name=${link##*/}
-	printf 'link\t%s\t%s mtu %s %s\n' "$name" "$(cat "$link/address")" "$(cat "$link/mtu")" "$(cat "$link/operstate")"
-	ip -o addr show dev "$name" | awk -v n="$name" '{ print "address\t" n " " $4 "\t" $3 }'
-done
+# Links without the number of their peer, addresses, routes and rules. Each comes in one answer of the kernel: a pod's link
+# that is listed may be gone before it can be asked for by name.
+ip -o link show | awk '{
+	mtu = state = address = ""
+	for (i = 3; i < NF; i++) {
+		if ($i == "mtu") mtu = $(i + 1)
+		if ($i == "state") state = tolower($(i + 1))
+		if ($i ~ /^link\//) address = $(i + 1)
+	}
+	sub(/(@.*)?:$/, "", $2)
+	print "link\t" $2 "\t" address " mtu " mtu " " state
+}'
+ip -o addr show | awk '{ print "address\t" $2 " " $4 "\t" $3 }'
 for family in -4 -6; do
 	ip "$family" route show table all | sed -E 's/ expires [0-9]+sec//; s/^/route\t/; s/ *$/\t/'
 	ip "$family" rule show | sed -E "s/^/rule\t$family /; s/ *\$/\t/"
@@ -57,5 +63,5 @@ awk 'NR > 1 { print "swap\t" $1 "\ton" }' /proc/swaps
 awk '$1 !~ /^#/ && $3 == "swap" { print "swap\t" $1 "\tin fstab" }' /etc/fstab
 
 # Control groups of containers and pods. Those of units are above.
-find /sys/fs/cgroup -type d \( -name 'kubepods*' -o -name 'kubelet*' -o -name 'cri-containerd*' -o -name 'docker-*' -o -path '*/docker/*' -o -name k8s.io \) \
+find /sys/fs/cgroup -ignore_readdir_race -type d \( -name 'kubepods*' -o -name 'kubelet*' -o -name 'cri-containerd*' -o -name 'docker-*' -o -path '*/docker/*' -o -name k8s.io \) \
 	! -name '*.service' -printf 'cgroup\t%P\t\n' -prune
