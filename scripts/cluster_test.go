@@ -591,6 +591,11 @@ func TestReadyProvesTheNetwork(t *testing.T) {
 			refused: "The connection to the server was refused",
 			want:    "NODE_NOT_READY\tthe API server does not take the pods of the proof: The connection to the server was refused",
 		},
+		"an API server that goes away before kubectl knows its schema": {
+			refused: `error: error validating "proof": error validating data: failed to download openapi: Get "https://cp1:6443/openapi/v2": dial tcp: connect: connection refused`,
+			want: "NODE_NOT_READY\tthe API server does not take the pods of the proof: error: error validating \"proof\": error validating data: " +
+				"failed to download openapi: Get \"https://cp1:6443/openapi/v2\": dial tcp: connect: connection refused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
