@@ -112,10 +112,25 @@ func (h *hostLog) line(batch string, fields []string, now time.Time) {
 // neither.
 func (h *hostLog) down() { h.dead, h.running = h.batch, "" }
 
-// cutOff is the step that did not end in a batch whose host went down; empty: none was at work. It may be called from
-// anywhere.
-func (h *hostLog) cutOff(batch string) string {
+// cutOff is the step that did not end in a batch whose host went down; empty: none was at work. Where the host lost what it had told
+// of the batch, as disks do of what nobody synced, the step is the one that was at work when the power went: nothing there knows that
+// it ended. It may be called from anywhere.
+func (h *hostLog) cutOff(went outage) string {
+	path := filepath.Join(h.runs(), went.batch, "events")
+	if info, err := os.Stat(path); err != nil || info.Size() < went.told {
+		return went.step
+	}
 	again := &hostLog{read: map[string]int64{}, partial: map[string][]byte{}, done: map[string]time.Time{}}
-	_ = again.take(batch, filepath.Join(h.runs(), batch, "events")) // a batch that told nothing was at no step
+	_ = again.take(went.batch, path) // a batch that told nothing was at no step
 	return again.running
 }
+
+// outage is what was known of a host when it was told to go down.
+type outage struct {
+	batch string
+	told  int64  // bytes of the batch's events
+	step  string // at work; empty: none
+}
+
+// outage is that of now.
+func (h *hostLog) outage() outage { return outage{h.batch, h.read[h.batch], h.running} }

@@ -48,22 +48,39 @@ func TestHostLogFollowsBatches(t *testing.T) {
 	is("1-1", "os/packages")
 	write("1-1", "ges\t0\t12\t\t\nB\tos/modules\t17\n")
 	is("1-1", "os/modules", "os/packages")
+	first := h.outage()
 	h.down()
 	is("1-1", "", "os/packages")
 	write("1-1", "D\tos/modules\t0\t12\t\t\nB\tos/sysctl\t17\nL\tos/sysctl\tmore\n") // until it is really down
 	is("1-1", "", "os/modules", "os/packages")
-	if at := h.cutOff("1-1"); at != "os/sysctl" {
+	if at := h.cutOff(first); at != "os/sysctl" {
 		t.Errorf("it went down during %q", at)
 	}
-	if at := h.cutOff("no-such"); at != "" {
+	if at := h.cutOff(outage{batch: "no-such"}); at != "" {
 		t.Errorf("a batch that does not exist was at %s", at)
 	}
 	write("2-1", "B\tos/modules\t18\n")
 	is("2-1", "os/modules", "os/packages")
 	write("2-1", "D\tos/modules\t1\t12\tSTEP_FAILED\tno\nE\t1\n")
 	is("2-1", "", "os/packages")
-	if at := h.cutOff("2-1"); at != "" {
+	last := h.outage()
+	if at := h.cutOff(last); at != "" {
 		t.Errorf("a batch that ended was at %s", at)
+	}
+	// Disks lose what nobody synced.
+	if err := os.Truncate(filepath.Join(h.runs(), "1-1", "events"), 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(h.runs(), "2-1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		went outage
+		want string
+	}{{first, "os/modules"}, {outage{"2-1", last.told, "os/modules"}, "os/modules"}, {last, ""}} {
+		if at := h.cutOff(c.went); at != c.want {
+			t.Errorf("of what was lost: it went down during %q, want %q", at, c.want)
+		}
 	}
 	if !slices.Equal(h.begun, []string{"os/packages", "os/modules", "os/sysctl"}) {
 		t.Errorf("begun: %v", h.begun)

@@ -234,7 +234,7 @@ func (r *round) strike(h Hit) {
 	r.say("%s, while %s", h, r.atWork())
 	f, host := faults[h.Fault], h.Point.Host
 	log := r.logs[host]
-	batch, step, dead := log.batch, log.running, log.batch == log.dead
+	went, dead := log.outage(), log.batch == log.dead
 	r.disturbed++
 	r.Tally.inject(h.Fault)
 	if f.down {
@@ -247,8 +247,9 @@ func (r *round) strike(h Hit) {
 		err := f.strike(r.ctx, r.Lab, host, h.For)
 		// Until the power is gone a quick step comes to its end, and only what did not was struck. An orderly reboot lets such
 		// a step end: it was struck when the host was told to reboot.
+		step := went.step
 		if h.Fault == Power && !dead {
-			step = log.cutOff(batch)
+			step = log.cutOff(went)
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
