@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -50,6 +51,9 @@ func RemoveControlPlane(ctx context.Context, o Options, r Removal) error {
 		if slices.Contains(ids, h.ID()) && !h.IsControlPlane() {
 			return reason.Usagef("%s is a worker: `kgpu remove-worker %s`", h.ID(), h.ID())
 		}
+	}
+	if len(ids) == len(o.Inventory.ControlPlanes()) {
+		return noneStays(ids)
 	}
 	r.planes = true
 	return o.remove(ctx, r, ids)
@@ -136,7 +140,16 @@ func (o Options) planeStays(id string) error {
 	if len(o.Inventory.ControlPlanes()) > 1 {
 		return reason.Usagef("%s is a control plane: `kgpu remove-control-plane %s` takes it out", id, id)
 	}
-	return reason.Usagef("%s is the only control plane: without it there is no cluster. `kgpu reset` without a host takes the whole cluster apart", id)
+	return noneStays([]string{id})
+}
+
+// noneStays refuses to take all control planes out of the cluster.
+func noneStays(planes []string) error {
+	are := "is the only control plane"
+	if len(planes) > 1 {
+		are = "are all of its control planes"
+	}
+	return reason.Usagef("%s %s: without one there is no cluster. `kgpu reset` without a host takes the whole cluster apart", strings.Join(planes, ", "), are)
 }
 
 // unreachable reports whether nothing could be asked of a host.
