@@ -123,7 +123,7 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 		return 0
 	}
 	if bytes.Contains(script, []byte("echo kgpu-deprecated=1")) {
-		fmt.Fprint(e.Stdout, "kgpu-deprecated=1\napi=- v1 componentstatuses \nend=1\n")
+		fmt.Fprint(e.Stdout, "kgpu-deprecated=1\napi=example.com v1 widgets 1.40\nend=1\n")
 		return 0
 	}
 	if bytes.Contains(script, []byte("echo kgpu-users=1")) {
