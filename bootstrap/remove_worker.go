@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -99,13 +100,35 @@ func (o Options) remove(ctx context.Context, r Removal, ids []string) error {
 			g, after, err = plan.RemovePlanes(s.Inventory, s.Facts, ids)
 			return g, err
 		},
-		Ask: func(ctx context.Context, g *graph.Graph) error { return r.sure(ctx, s, o, g) },
+		Ask: func(ctx context.Context, g *graph.Graph) error {
+			if err := r.handOver(s, o, ids, func(left *access.Cluster) error { return left.MayFetch(false, false) }); err != nil {
+				return err
+			}
+			return r.sure(ctx, s, o, g)
+		},
 		Do: func(ctx context.Context, g *graph.Graph) error {
 			result, err := s.Execute(ctx, g)
 			s.TellUnreverted(result)
-			return errors.Join(err, forget(s, ids, after, result))
+			if err := errors.Join(err, forget(s, ids, after, result)); err != nil {
+				return err
+			}
+			return r.handOver(s, o, ids, func(left *access.Cluster) error { return left.Fetch(ctx, false) })
 		},
 	}.Run(ctx, s)
+}
+
+// handOver calls do with the cluster as it is without the control planes that leave: the kubeconfig here may be made of what one of
+// them had. Where workers leave, nothing of it changes.
+func (r Removal) handOver(s *session.Session, o Options, ids []string, do func(left *access.Cluster) error) error {
+	if !r.planes {
+		return nil
+	}
+	all := s.Inventory
+	defer func() { s.Inventory = all }()
+	stay := *all
+	stay.Hosts = slices.DeleteFunc(slices.Clone(all.Hosts), func(h inventory.Host) bool { return slices.Contains(ids, h.ID()) })
+	s.Inventory = &stay
+	return do(access.To(s, o.Kubeconfig))
 }
 
 // lost refuses to give up control planes that cannot be reached, unless that is meant.
