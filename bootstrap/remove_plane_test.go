@@ -13,6 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -83,5 +84,32 @@ func TestKubeconfigHasNoPlace(t *testing.T) {
 	err := RemoveControlPlane(t.Context(), o, leave("cp1", "cp3"))
 	if !errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || len(s.did) > 0 || content(t, o.Inventory.Path) != threePlanes {
 		t.Errorf("%v; did %q", err, s.did)
+	}
+}
+
+// TestAddressThatMoves: what the cluster keeps is refused before hosts are judged by it, and before any is changed.
+func TestAddressThatMoves(t *testing.T) {
+	s, o, serve := planes(t)
+	serve("cp2")
+	for _, host := range s.nodes {
+		s.more[host] += "control-plane-server=https://k8s.example.com:6443\n"
+	}
+	text := strings.Replace(threePlanes, "{version", "{virtualIP: 10.9.0.100, version", 1)
+	text = strings.Replace(text, ", controlPlaneEndpoint: api.example.com:6443", "", 1)
+	must(t, os.WriteFile(o.Inventory.Path, []byte(text), 0o600))
+	asked, err := inventory.Load(o.Inventory.Path, inventory.Options{})
+	must(t, err)
+	asked.Hosts, o.Inventory, o.Ignore = o.Inventory.Hosts, asked, nil
+	for how, err := range map[string]error{
+		"up": Up(t.Context(), o, func(*graph.Graph) error { return nil }), "certs renew": RenewCertificates(t.Context(), o, func(*graph.Graph) error { return nil }),
+		"remove-control-plane": RemoveControlPlane(t.Context(), o, leave("cp1", "cp3")),
+	} {
+		all := reason.All(err)
+		if len(all) != 1 || all[0].ID != reason.ClusterSettingFixed || !strings.Contains(all[0].Detail, "inventory.yaml:2:25: kubernetes.virtualIP: ") {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	if len(s.did) > 0 {
+		t.Errorf("did %q", s.did)
 	}
 }
