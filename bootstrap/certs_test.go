@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,14 +13,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
-	"kgpu.dev/kgpu/bootstrap/schema"
+	"kgpu.dev/kgpu/bootstrap/schema/schematest"
 )
 
 // issued is a line of facts with a certificate of this authority.
@@ -57,26 +54,7 @@ func TestCertificates(t *testing.T) {
 		}
 	}
 	must(t, report.CertificatesJSON(&object, c))
-	fits(t, "certs", object.Bytes())
-}
-
-// fits fails the test where an output is not as the schema of that name says.
-func fits(t *testing.T, name string, object []byte) {
-	t.Helper()
-	text, err := schema.Named(name)
-	must(t, err)
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	must(t, err)
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	must(t, compiler.AddResource(name, document))
-	compiled, err := compiler.Compile(name)
-	must(t, err)
-	var value any
-	must(t, json.Unmarshal(object, &value))
-	if err := compiled.Validate(value); err != nil {
-		t.Errorf("%v in %s", err, object)
-	}
+	schematest.Printed(t, "certs", object.String())
 }
 
 // A renewal is asked for, and the kubeconfigs here are those of the new certificate: the one beside the inventory and the user's

@@ -34,6 +34,7 @@ import (
 // site is machines that answer kgpu as bare hosts would, and do what its steps say only in so far as their facts change.
 type site struct {
 	event.Recorder
+	nodes   []string // names that nodes may have: the first has 10.0.0.10
 	servers map[string]*sshtest.Server
 	member  string // facts of a host that is a node
 
@@ -46,6 +47,7 @@ type site struct {
 	mu     sync.Mutex
 	did    []string                             // host and step
 	joined map[string]bool                      // hosts
+	planes map[string]bool                      // hosts that are control planes once they have joined
 	gone   map[string]bool                      // nodes that were deleted, of hosts that have not noticed
 	clean  map[string]bool                      // hosts on which nothing of kgpu's is left
 	pods   string                               // what pods.sh prints
@@ -67,7 +69,7 @@ func newSite(t *testing.T, hosts ...string) (*site, Options) {
 	t.Helper()
 	member, err := os.ReadFile("facts/testdata/worker.txt")
 	must(t, err)
-	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, gone: map[string]bool{}, clean: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}, more: map[string]string{}, agreed: map[string]string{}}
+	s := &site{nodes: []string{"cp1", "w1", "w2"}, servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, planes: map[string]bool{"cp1": true}, gone: map[string]bool{}, clean: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}, more: map[string]string{}, agreed: map[string]string{}}
 	s.adminConf = filepath.Join(t.TempDir(), "admin.conf")
 	put(t, s.adminConf, clustertest.AdminConf(t, clustertest.NewAuthority(t).Admin(t, "https://10.0.0.10:6443")))
 	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\n"+
@@ -123,7 +125,7 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 		return 0
 	}
 	if bytes.Contains(script, []byte("echo kgpu-deprecated=1")) {
-		fmt.Fprint(e.Stdout, "kgpu-deprecated=1\napi=- v1 componentstatuses \nend=1\n")
+		fmt.Fprint(e.Stdout, "kgpu-deprecated=1\napi=example.com v1 widgets 1.40\nend=1\n")
 		return 0
 	}
 	if bytes.Contains(script, []byte("echo kgpu-users=1")) {
@@ -151,12 +153,16 @@ func (s *site) facts(host string) string {
 	text = strings.Replace(text, "end=1\n", s.more[host]+"end=1\n", 1)
 	text = strings.Replace(text, "hostname=w1", "hostname="+host, 1)
 	text = certificates.ReplaceAllString(text, "")
-	if host != "cp1" && s.joined[host] {
+	if !s.planes[host] && s.joined[host] {
 		text = strings.Replace(text, "end=1\n", "kubeadm=join-done uid-"+host+"\nend=1\n", 1)
 	}
-	if host == "cp1" && s.joined[host] {
-		more := "control-plane=1\nkubeadm=init-done\napi=1\n" + strings.Replace(authority.FindString(text), "kubelet-ca=", "cluster-ca=", 1)
-		for i, node := range []string{"cp1", "w1", "w2"} {
+	if s.planes[host] && s.joined[host] {
+		how := "init-done"
+		if host != "cp1" {
+			how = "join-plane-done uid-" + host
+		}
+		more := "control-plane=1\nkubeadm=" + how + "\napi=1\n" + strings.Replace(authority.FindString(text), "kubelet-ca=", "cluster-ca=", 1)
+		for i, node := range s.nodes {
 			if s.joined[node] && !s.gone[node] {
 				more += fmt.Sprintf("cluster=node\t%[1]s\tuid-%[1]s\tTrue\t\tv1.36.3\tcontainerd://1.7.24\t10.0.0.%[2]d\n", node, 10+i)
 			}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -50,6 +52,9 @@ func RemoveControlPlane(ctx context.Context, o Options, r Removal) error {
 		if slices.Contains(ids, h.ID()) && !h.IsControlPlane() {
 			return reason.Usagef("%s is a worker: `kgpu remove-worker %s`", h.ID(), h.ID())
 		}
+	}
+	if len(ids) == len(o.Inventory.ControlPlanes()) {
+		return noneStays(ids)
 	}
 	r.planes = true
 	return o.remove(ctx, r, ids)
@@ -95,13 +100,35 @@ func (o Options) remove(ctx context.Context, r Removal, ids []string) error {
 			g, after, err = plan.RemovePlanes(s.Inventory, s.Facts, ids)
 			return g, err
 		},
-		Ask: func(ctx context.Context, g *graph.Graph) error { return r.sure(ctx, s, o, g) },
+		Ask: func(ctx context.Context, g *graph.Graph) error {
+			if err := r.handOver(s, o, ids, func(left *access.Cluster) error { return left.MayFetch(false, false) }); err != nil {
+				return err
+			}
+			return r.sure(ctx, s, o, g)
+		},
 		Do: func(ctx context.Context, g *graph.Graph) error {
 			result, err := s.Execute(ctx, g)
 			s.TellUnreverted(result)
-			return errors.Join(err, forget(s, ids, after, result))
+			if err := errors.Join(err, forget(s, ids, after, result)); err != nil {
+				return err
+			}
+			return r.handOver(s, o, ids, func(left *access.Cluster) error { return left.Fetch(ctx, false) })
 		},
 	}.Run(ctx, s)
+}
+
+// handOver calls do with the cluster as it is without the control planes that leave: the kubeconfig here may be made of what one of
+// them had. Where workers leave, nothing of it changes.
+func (r Removal) handOver(s *session.Session, o Options, ids []string, do func(left *access.Cluster) error) error {
+	if !r.planes {
+		return nil
+	}
+	all := s.Inventory
+	defer func() { s.Inventory = all }()
+	stay := *all
+	stay.Hosts = slices.DeleteFunc(slices.Clone(all.Hosts), func(h inventory.Host) bool { return slices.Contains(ids, h.ID()) })
+	s.Inventory = &stay
+	return do(access.To(s, o.Kubeconfig))
 }
 
 // lost refuses to give up control planes that cannot be reached, unless that is meant.
@@ -136,7 +163,16 @@ func (o Options) planeStays(id string) error {
 	if len(o.Inventory.ControlPlanes()) > 1 {
 		return reason.Usagef("%s is a control plane: `kgpu remove-control-plane %s` takes it out", id, id)
 	}
-	return reason.Usagef("%s is the only control plane: without it there is no cluster. `kgpu reset` without a host takes the whole cluster apart", id)
+	return noneStays([]string{id})
+}
+
+// noneStays refuses to take all control planes out of the cluster.
+func noneStays(planes []string) error {
+	are := "is the only control plane"
+	if len(planes) > 1 {
+		are = "are all of its control planes"
+	}
+	return reason.Usagef("%s %s: without one there is no cluster. `kgpu reset` without a host takes the whole cluster apart", strings.Join(planes, ", "), are)
 }
 
 // unreachable reports whether nothing could be asked of a host.

@@ -253,5 +253,14 @@ func TestPlanesAreNoWorkers(t *testing.T) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
+		all := map[string]string{"": "cp1 is the only control plane: ", planes: "cp1, cp2, cp3 are all of its control planes: "}[others]
+		var usage *reason.UsageError
+		err = RemoveControlPlane(t.Context(), o, leave("10.0.0.10", "cp[2-3]"))
+		if others == "" {
+			err = RemoveControlPlane(t.Context(), o, leave("10.0.0.10"))
+		}
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), all) || !strings.Contains(err.Error(), "`kgpu reset` without a host") {
+			t.Errorf("%v, want %s", err, all)
+		}
 	}
 }

@@ -13,13 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
-	"kgpu.dev/kgpu/bootstrap/schema"
+	"kgpu.dev/kgpu/bootstrap/schema/schematest"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/status"
 	"kgpu.dev/kgpu/inventory"
@@ -93,17 +91,7 @@ func once(t *testing.T, o Options) *status.Report {
 	must(t, Status(t.Context(), o, 0, func(r *status.Report) error { got = r; return nil }))
 	var out bytes.Buffer
 	must(t, report.StatusJSON(&out, got))
-	text, err := schema.Named("status")
-	must(t, err)
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	must(t, err)
-	compiler := jsonschema.NewCompiler()
-	must(t, compiler.AddResource("status.json", document))
-	object, err := jsonschema.UnmarshalJSON(&out)
-	must(t, err)
-	if err := compiler.MustCompile("status.json").Validate(object); err != nil {
-		t.Error(err)
-	}
+	schematest.Printed(t, "status", out.String())
 	return got
 }
 

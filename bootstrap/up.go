@@ -47,7 +47,7 @@ func (o Options) planned(ctx context.Context) (*graph.Graph, *inventory.Inventor
 	s := &story{Session: open, want: o}
 	defer s.Close()
 	other := s.DescribeHolder()
-	found := s.preflight(ctx)
+	found := s.check(ctx)
 	if found != nil && (other == "" || ctx.Err() != nil) {
 		return nil, nil, found
 	}
@@ -85,7 +85,7 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 func (s *story) converge(ctx context.Context, show func(*graph.Graph) error, begin func(map[string]*facts.Host) error) error {
 	return session.Change{
 		Leftover: (*session.Session).Attach,
-		Check:    s.preflight,
+		Check:    s.check,
 		Plan:     func() (*graph.Graph, error) { return s.planAround(ctx) },
 		Ask: func(ctx context.Context, g *graph.Graph) error {
 			now := g.InStages(graph.BeforeProof, graph.Proof)
@@ -108,6 +108,14 @@ func (s *story) converge(ctx context.Context, show func(*graph.Graph) error, beg
 			return s.finish(ctx, rest)
 		},
 	}.Run(ctx, s.Session)
+}
+
+// check is preflight. Another address of the API server than the cluster has is no matter of whether hosts could have it.
+func (s *story) check(ctx context.Context) error {
+	if err := plan.RefuseMoved(s.Inventory, s.Facts); err != nil {
+		return err
+	}
+	return s.preflight(ctx)
 }
 
 // carryOut runs what has to be done now. Where workers fail, or never come back, the cluster does without them: what is left to do

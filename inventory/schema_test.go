@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,23 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"kgpu.dev/kgpu/bootstrap/schema/schematest"
 )
 
-func compileSchema(t *testing.T) *jsonschema.Schema {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	must(t, err)
-	c := jsonschema.NewCompiler()
-	must(t, c.AddResource("inventory.json", doc))
-	s, err := c.Compile("inventory.json")
-	must(t, err)
-	return s
-}
-
 func TestSchemaAcceptsGoodFiles(t *testing.T) {
-	s := compileSchema(t)
+	s := schematest.Compile(t, Schema())
 	for _, path := range goodFiles(t) {
 		data, err := os.ReadFile(path)
 		must(t, err)
@@ -39,7 +30,7 @@ func TestSchemaAcceptsGoodFiles(t *testing.T) {
 
 // What the decoder calls an unknown key must be unknown to the schema too.
 func TestSchemaRefusesUnknownKeys(t *testing.T) {
-	s := compileSchema(t)
+	s := schematest.Compile(t, Schema())
 	checked := 0
 	for _, path := range badFiles(t) {
 		want, err := os.ReadFile(strings.TrimSuffix(path, ".yaml") + ".txt")
@@ -63,9 +54,8 @@ func TestSchemaRefusesUnknownKeys(t *testing.T) {
 
 // The schema has exactly the keys that the decoder has, each with a description.
 func TestSchemaKeys(t *testing.T) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	must(t, err)
-	root := doc.(map[string]any)
+	var root map[string]any
+	must(t, json.Unmarshal(Schema(), &root))
 	defs := root["$defs"].(map[string]any)
 	inSchema := func(name string) map[string]any {
 		object := root

@@ -62,6 +62,7 @@ func TestTimerMakesArchives(t *testing.T) {
 	s.twice("backup-timer")
 	s.holds("var/units/kgpu-backup.timer", "loaded,active,enabled\n")
 	contains(t, s.read("var/units.log"), "start --no-block -- kgpu-backup.service")
+	s.absent("var/units.outdated")
 	for name, want := range map[string]os.FileMode{to: 0o700, to + "/.kgpu-backups-cp1": 0o600, "var/lib/kgpu/scheduled": 0o700} {
 		info, err := os.Stat(s.path(name))
 		s.must(err)

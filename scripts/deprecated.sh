@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Prints the versions of APIs that are to be removed and that somebody asked this control plane's API server for since it started, and
 # the objects that were last written by them: lines between kgpu-deprecated=1 and end=1. api=GROUP VERSION RESOURCE REMOVED, of which
-# GROUP is - for the core's; object=RESOURCE WHO NAMESPACE/NAME, at most 50 of each. It is read by `bash -s`, and changes nothing.
+# GROUP is - for the core's; object=RESOURCE WHO NAMESPACE/NAME, at most 50 of each. What is deprecated and stays is left out: the cluster
+# itself asks for endpoints.v1, and the API server does not count by client. It is read by `bash -s`, and changes nothing.
+# Source: https://kubernetes.io/blog/2025/04/24/endpoints-deprecation
 # kubectl keeps its cache below HOME; there can be none.
 export HOME=/proc/kgpu-no-home
 
@@ -30,7 +32,7 @@ echo kgpu-deprecated=1
 while IFS= read -r line; do
   [[ $line == 'apiserver_requested_deprecated_apis{'*' 1' ]] || continue
   group=$(label group "$line") version=$(label version "$line") resource=$(label resource "$line") removed=$(label removed_release "$line")
-  [[ -n $version && -n $resource ]] || continue
+  [[ -n $version && -n $resource && -n $removed ]] || continue
   printf 'api=%s %s %s %s\n' "${group:--}" "$version" "$resource" "$removed"
   written "$resource" "$group" "$version" 2>/dev/null || true
 done <<<"$metrics" | sort -u

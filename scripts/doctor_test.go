@@ -397,5 +397,6 @@ func TestDoctorWatch(t *testing.T) {
 	s.write("var/units/kgpu-gpu-watch.service", "loaded,failed,static\n") // its last check came to no end
 	s.holds("var/units/kgpu-gpu-watch.timer", "loaded,active,enabled\n")
 	lacks(t, s.read("var/units.log"), "daemon-reload")
+	s.absent("var/units.outdated")
 	s.undone(before)
 }

@@ -26,6 +26,7 @@ var habits = []struct{ why, never string }{
 	{"uutils' sync writes all disks for a file, and hides errors, unless it has -d", `(^|[\s;(])sync +[^-;&|\s]`},
 	{"uutils' tail does not follow its standard input", `\btail [^|]*(--follow|\B-[a-zA-Z0-9]*[fF]\b|--pid)`},
 	{"uutils' cut keeps back what it writes", `\bstdbuf\b`},
+	{"systemd 255 says of every unit that it changed on disk, until it is reloaded", `systemctl .*--no-reload`},
 	{"a server's page of an error is no answer", `(^|[|;&(])\s*curl +([^-]|--[a-z]|-[a-eg-zA-Z]+ )`},
 }
 
@@ -72,6 +73,7 @@ func TestHabitsAreFound(t *testing.T) {
 		"set -xe", "iptables -t nat -F", "apt-get -y --allow-unauthenticated install x", "pgrep -f kubelet | xargs kill -9", "sed -i /swap/d /etc/fstab",
 		"kubeadm reset -f || true", "kubeadm init --ignore-preflight-errors=all", "kubeadm join --discovery-token-unsafe-skip-ca-verification", "rm -rf /etc/cni/net.d", "set +o pipefail", "if [[ -s /proc/net/ip_tables_names ]]; then", "end=$((SECONDS + 60))",
 		`[[ -L $1 ]] || sync "$1"`, `tail --bytes=+1 --follow --pid=$! <&5`, "stdbuf -oL cut --bytes=1-16384",
+		"systemctl enable -q --no-reload -- x.timer",
 		"curl -sSL https://example.org/x | tar -xz",
 	} {
 		if !regexp.MustCompile(habits[i].never).MatchString(bad) {

@@ -48,6 +48,7 @@ func TestHostsLine(t *testing.T) {
 			s.ok(s.step("os-hosts"))
 			s.ok(s.step("os-hosts"))
 			s.holds("etc/hosts", apiLine+hosts)
+			s.absent("var/units.outdated")
 			s.undone(before)
 		})
 	}

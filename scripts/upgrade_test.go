@@ -152,7 +152,8 @@ func TestSnapshot(t *testing.T) {
 	s.holds(dir+"etcd-1.36.3.db", "another")
 }
 
-// TestDeprecated: what the API server counts is told, with the objects that were last written by it; a name that is none is not.
+// TestDeprecated: what the API server counts is told, with the objects that were last written by it; what no version
+// takes away is not, nor a name that is none.
 func TestDeprecated(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
@@ -160,9 +161,9 @@ func TestDeprecated(t *testing.T) {
 	s.write("metrics", "# TYPE "+metric+" gauge\n"+
 		metric+`{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="",version="v1beta3"} 1`+"\n"+
 		metric+`{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="status",version="v1beta3"} 1`+"\n"+
-		metric+`{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1`+"\n"+
+		metric+`{group="",removed_release="",resource="endpoints",subresource="",version="v1"} 1`+"\n"+
 		metric+`{group="",removed_release="1.40",resource="$(reboot)",subresource="",version="v1"} 1`+"\n"+
-		metric+`{group="",removed_release="1.40",resource="endpoints",subresource="",version="v1"} 0`+"\n")
+		metric+`{group="",removed_release="1.40",resource="widgets",subresource="",version="v1"} 0`+"\n")
 	s.stub("kubectl", `#!/bin/bash
 case "$*" in
 *"get --raw /metrics") cat /metrics ;;
@@ -172,7 +173,6 @@ esac
 `)
 	got := parsed(s, stubbed(Deprecated()), facts.ParseDeprecated)
 	want := []facts.Deprecated{
-		{Version: "v1", Resource: "componentstatuses"},
 		{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3", Resource: "flowschemas", Removed: "1.32", Objects: []string{"mine (kubectl)"}},
 	}
 	if !reflect.DeepEqual(got, want) {

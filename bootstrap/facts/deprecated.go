@@ -10,7 +10,7 @@ import (
 // Deprecated is a version of an API that is to be removed and that somebody has asked the API server for since that started.
 type Deprecated struct {
 	Group, Version, Resource string   // policy, v1beta1, podsecuritypolicies; the core's group is empty
-	Removed                  string   // the minor that does not have it any more: 1.37; empty if that is not decided
+	Removed                  string   // the minor that does not have it any more: 1.37
 	Objects                  []string // that were last written by it: "namespace/name (by whom)"
 }
 
@@ -23,14 +23,10 @@ func ParseDeprecated(output []byte) ([]Deprecated, error) {
 	var out []Deprecated
 	for _, line := range a["api"] {
 		f := strings.Fields(InLine(line))
-		if len(f) < 3 || len(f) > 4 {
-			return nil, bad("api", line, errors.New("not three or four words"))
+		if len(f) != 4 {
+			return nil, bad("api", line, errors.New("not four words"))
 		}
-		d := Deprecated{Group: strings.TrimPrefix(f[0], "-"), Version: f[1], Resource: f[2]}
-		if len(f) == 4 {
-			d.Removed = f[3]
-		}
-		out = append(out, d)
+		out = append(out, Deprecated{Group: strings.TrimPrefix(f[0], "-"), Version: f[1], Resource: f[2], Removed: f[3]})
 	}
 	for _, line := range a["object"] {
 		f := strings.Fields(InLine(line))

@@ -15,10 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/schema"
+	"kgpu.dev/kgpu/bootstrap/schema/schematest"
 )
 
 // begin begins to record a run; warnings fail the test.
@@ -131,23 +130,7 @@ func TestRecord(t *testing.T) {
 // valid holds a stream against the published schema.
 func valid(t *testing.T, stream string) {
 	t.Helper()
-	text, err := schema.Named("event")
-	must(t, err)
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	must(t, err)
-	compiler := jsonschema.NewCompiler()
-	must(t, compiler.AddResource("event", document))
-	compiled, err := compiler.Compile("event")
-	must(t, err)
-	for line := range strings.Lines(stream) {
-		e, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
-		if err == nil {
-			err = compiled.Validate(e)
-		}
-		if err != nil {
-			t.Errorf("%s: %v", line, err)
-		}
-	}
+	schematest.Printed(t, "event", slices.Collect(strings.Lines(stream))...)
 }
 
 // TestStates follows a run from its begin: at work while its lock is held, killed when that is gone without a result, lost

@@ -38,11 +38,27 @@ func (s *Set) KeepsVirtualIP() bool {
 	return slices.ContainsFunc(s.planes, func(m *Machine) bool { return m.Facts.Files[KeepalivedConf] != "" })
 }
 
-// ServesVirtualIP reports whether it is the inventory's virtual address for which kgpu has set keepalived up, and not another one,
-// to which the API server's name leads: that of a cluster without one leads to its control plane.
-func (s *Set) ServesVirtualIP() bool {
-	another := func(to netip.Addr) bool {
-		return to != s.Inventory.Kubernetes.VirtualIP && !slices.ContainsFunc(s.planes, func(m *Machine) bool { return m.NodeAddress() == to })
+// RunningVirtualIP is the virtual address of a cluster that has one: a control plane finds the API server there, by its name. It is
+// zero where none does, or does not yet: the name leads to the only control plane then.
+func (s *Set) RunningVirtualIP() netip.Addr {
+	if !s.KeepsVirtualIP() {
+		return netip.Addr{}
 	}
-	return s.KeepsVirtualIP() && !slices.ContainsFunc(s.First.Facts.Names[s.APIName()], another)
+	for _, p := range s.planes {
+		for _, to := range p.Facts.Names[s.APIName()] {
+			if !slices.ContainsFunc(s.planes, func(m *Machine) bool { return m.NodeAddress() == to }) {
+				return to
+			}
+		}
+	}
+	return netip.Addr{}
 }
+
+// HasAnotherVirtualIP reports whether the cluster has another virtual address than the inventory's.
+func (s *Set) HasAnotherVirtualIP() bool {
+	has := s.RunningVirtualIP()
+	return has.IsValid() && has != s.Inventory.Kubernetes.VirtualIP
+}
+
+// ServesVirtualIP reports whether it is the inventory's virtual address for which kgpu has set keepalived up, and not another one.
+func (s *Set) ServesVirtualIP() bool { return s.KeepsVirtualIP() && !s.HasAnotherVirtualIP() }

@@ -44,6 +44,9 @@ func RenewCertificates(inv *inventory.Inventory, seen map[string]*facts.Host) (*
 			return nil, &reason.Error{ID: cmp.Or(v.Refused, reason.ClusterMissing), Host: h.id, Doing: "planning", Detail: cmp.Or(v.Detail, v.Why)}
 		}
 	}
+	if err := b.refuseMoved(); err != nil {
+		return nil, err
+	}
 	_, err = b.renewPlanes(true)
 	return &b.graph, err
 }

@@ -41,7 +41,7 @@ var (
 var Changes = []Change{
 	{[]string{"cluster", "network", "kubernetes.podCIDR", "kubernetes.serviceCIDR"}, NotHere, nil, madeAnew},
 	{[]string{"runtime"}, NotHere, nil, joinedAnew},
-	{[]string{"kubernetes.controlPlaneEndpoint"}, NotHere, nil, madeAnew + ". By hand: docs/troubleshooting.md, \"A cluster that cannot grow\""},
+	{[]string{"kubernetes.controlPlaneEndpoint"}, NotHere, nil, "it is in the certificates of all control planes and in the kubeconfigs of all kubelets: " + madeAnew + ". By hand: docs/troubleshooting.md, \"A cluster that cannot grow\""},
 	{[]string{"kubernetes.virtualIP"}, InPlace, []string{"os/keepalived", "os/hosts", "certs/renew"},
 		"nothing, where there was none: a control plane gets the address, all hosts find the API server there, and it restarts with a certificate that has it. " +
 			"Refused are another one, or none, where there is one, and one where nodes know the API server by an address or by a name of yours"},

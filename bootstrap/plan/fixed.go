@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
@@ -14,10 +13,15 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
+// staysAsMade reports whether there is a cluster that goes on as it was made.
+func (b *builder) staysAsMade() bool {
+	m := b.Verdict(b.first.Machine).Membership
+	return b.ClusterExists() && (m == machine.Member || m == machine.Unmanaged)
+}
+
 // refuseFixed is the error of an inventory that wants something else than the cluster was made with.
 func (b *builder) refuseFixed() error {
-	m := b.Verdict(b.first.Machine).Membership
-	if !b.ClusterExists() || m != machine.Member && m != machine.Unmanaged {
+	if !b.staysAsMade() {
 		return nil
 	}
 	r := refusals{b: b}
@@ -63,10 +67,7 @@ func (r *refusals) cluster() {
 	}
 	r.clusterDiffers("kubernetes.podCIDR", c.PodCIDR, k.PodCIDR.String())
 	r.clusterDiffers("kubernetes.serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
-	if want := k.ControlPlaneEndpoint; !strings.EqualFold(c.Endpoint, want) {
-		r.clusterDiffers("kubernetes.controlPlaneEndpoint", c.Endpoint, want)
-	}
-	r.virtualIP()
+	r.endpoint()
 	made := b.madeWith()
 	whole := sha256Of(madeWithText(k.ClusterConfiguration)) // as clusters remember it that an older kgpu made
 	for _, key := range sortedKeys(madeWithKeys(k)) {
@@ -76,30 +77,6 @@ func (r *refusals) cluster() {
 			r.clusterDiffers(key, "what "+file+" on it says", "something else")
 		}
 	}
-}
-
-// virtualIP refuses another virtual address than the cluster has, none where it has one, and one where its nodes know the API server
-// by something else than a name that kgpu keeps.
-func (r *refusals) virtualIP() {
-	b, v := r.b, r.b.Asked.Kubernetes.VirtualIP
-	has, advice := "", "write the address that the cluster has into the inventory; another one takes `kgpu reset` and `kgpu up`"
-	switch keeps := b.KeepsVirtualIP(); {
-	case !v.IsValid() && keeps:
-		has = "a virtual address, and the inventory names none"
-	case v.IsValid() && b.APIName() == "":
-		has = "its API server at " + b.first.Facts.ControlPlane.Endpoint + ", and nothing would lead to " + v.String()
-		advice = "leave the key out; a cluster whose nodes know an address: docs/troubleshooting.md, \"A cluster that cannot grow\""
-	case v.IsValid() && keeps && !b.ServesVirtualIP():
-		has = b.first.Facts.Names[b.APIName()][0].String() + ", and the inventory wants " + v.String()
-	default:
-		return
-	}
-	where := b.Asked.At("kubernetes.virtualIP")
-	if where != "" {
-		where += ": "
-	}
-	r.errs = append(r.errs, &reason.Error{ID: reason.ClusterSettingFixed, Host: b.first.id, Doing: "planning",
-		Detail: where + "kubernetes.virtualIP: the cluster has " + has, Advice: advice})
 }
 
 // security holds the API server's flags, and the file with the level of pods, against the inventory.

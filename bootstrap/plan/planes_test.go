@@ -294,13 +294,43 @@ func TestVirtualIPWithoutANameOfKgpu(t *testing.T) {
 	}
 }
 
-// The virtual address of a cluster stays: another one, or none, is refused.
-func TestVirtualIPStays(t *testing.T) {
-	_, seen := settled(t, onePlane)
-	for _, to := range []string{"", ", virtualIP: 10.0.0.101"} {
-		_, err := Up(decode(t, strings.Replace(onePlane, ", virtualIP: 10.0.0.100", to, 1)), seen)
-		if !errors.Is(err, &reason.Error{ID: reason.ClusterSettingFixed}) || !strings.Contains(err.Error(), "kubernetes.virtualIP") {
-			t.Errorf("%q: %v", to, err)
+// A cluster keeps what its API server is found by: another virtual address or endpoint, or none, is refused by every plan that would
+// write it down on a host, with its place in the file and with what has it; whichever control plane tells, and whether it answers or not.
+func TestEndpointStays(t *testing.T) {
+	const virtual, balancer = "virtualIP: 10.0.0.100", "controlPlaneEndpoint: k8s.example.com:6443"
+	has := "; it is in keepalived's configuration (cp2), the certificate of the API server (cp2), /etc/hosts of 2 hosts"
+	three := "; it is in keepalived's configuration (cp2, cp1, cp3), the certificate of the API server (cp2, cp1, cp3), /etc/hosts of 4 hosts"
+	for name, c := range map[string]struct {
+		before, text string
+		harm         func(map[string]*facts.Host)
+		want         string
+	}{
+		"another": {onePlane, strings.Replace(onePlane, virtual, "virtualIP: 10.0.0.101", 1), unharmed,
+			"inventory.yaml:4:42: kubernetes.virtualIP: the cluster has 10.0.0.100, and the inventory wants 10.0.0.101" + has},
+		"of another subnet": {onePlane, strings.Replace(onePlane, virtual, "virtualIP: 10.9.0.101", 1), unharmed,
+			"inventory.yaml:4:42: kubernetes.virtualIP: the cluster has 10.0.0.100, and the inventory wants 10.9.0.101" + has},
+		"none": {onePlane, withoutAddress, unharmed, "inventory.yaml:4:13: kubernetes.virtualIP: the cluster has 10.0.0.100, and the inventory names none" + has},
+		"none, and nothing else of Kubernetes": {onePlane, strings.Replace(onePlane, "kubernetes: {version: 1.36.3, virtualIP: 10.0.0.100}\n", "", 1), unharmed,
+			"inventory.yaml:1:1: kubernetes.virtualIP: the cluster has 10.0.0.100, and the inventory names none" + has},
+		"another, and nothing answers": {onePlane, strings.Replace(onePlane, virtual, "virtualIP: 10.0.0.101", 1), func(seen map[string]*facts.Host) { seen["cp2"].Cluster = nil },
+			"the cluster has 10.0.0.100, and the inventory wants 10.0.0.101" + has},
+		"another for three, of which the first has lost its line": {fourHosts, strings.Replace(fourHosts, virtual, "virtualIP: 10.0.0.101", 1), func(seen map[string]*facts.Host) {
+			seen["cp2"].Names = nil
+		}, "the cluster has 10.0.0.100, and the inventory wants 10.0.0.101" + strings.Replace(three, "4 hosts", "3 hosts", 1)},
+		"a balancer instead": {fourHosts, strings.Replace(fourHosts, virtual, balancer, 1), unharmed, "names none" + three},
+		"another balancer": {severalPlanes[2].inventory, strings.Replace(fourHosts, virtual, "controlPlaneEndpoint: api.example.com:6443", 1), unharmed,
+			"inventory.yaml:4:53: kubernetes.controlPlaneEndpoint: the cluster has k8s.example.com:6443, and the inventory wants api.example.com:6443"},
+		"an address instead of a balancer": {severalPlanes[2].inventory, fourHosts, unharmed, "the cluster has its API server at k8s.example.com:6443, and nothing would lead to 10.0.0.100"},
+	} {
+		_, seen := settled(t, c.before)
+		c.harm(seen)
+		inv := decode(t, c.text)
+		for how, plan := range map[string]planner{"up": Up, "certs renew": RenewCertificates, "remove-control-plane": withoutPlanes("cp1", "cp3")} {
+			_, err := plan(inv, seen)
+			if all := reason.All(err); len(all) == 0 || all[len(all)-1].ID != reason.ClusterSettingFixed && how != "remove-control-plane" ||
+				!slices.ContainsFunc(all, func(e *reason.Error) bool { return strings.Contains(e.Detail, c.want) && e.Advice != "" }) {
+				t.Errorf("%s: %s: %v", name, how, err)
+			}
 		}
 	}
 }

@@ -24,7 +24,7 @@ func RemovePlanes(inv *inventory.Inventory, seen map[string]*facts.Host, ids []s
 	leaves := func(h inventory.Host) bool { return slices.Contains(ids, h.ID()) }
 	stay := *b.Inventory
 	stay.Hosts = slices.DeleteFunc(slices.Clone(stay.Hosts), leaves)
-	if err := errors.Join(b.identities(), b.refuseUnfinishedRestore(), b.mayLeave(&stay)); err != nil {
+	if err := errors.Join(b.identities(), b.refuseUnfinishedRestore(), b.refuseMoved(), b.mayLeave(&stay)); err != nil {
 		return nil, nil, err
 	}
 	leavers := slices.DeleteFunc(slices.Clone(inv.ControlPlanes()), func(h inventory.Host) bool { return !leaves(h) })

@@ -41,7 +41,7 @@ func PrintUpgradeCheck(w io.Writer, c *UpgradeCheck) error {
 	}
 	for _, d := range c.Deprecated {
 		if !c.removes(d) {
-			p.say(plain, "", d.String()+" is deprecated, and is in use"+objects(d))
+			p.say(plain, "", d.String()+" goes away with Kubernetes "+printable.Line(d.Removed)+", and is in use"+objects(d))
 		}
 	}
 	if gone == 0 {

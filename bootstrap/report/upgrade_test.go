@@ -13,7 +13,7 @@ func TestPrintUpgradeCheck(t *testing.T) {
 	flow := facts.Deprecated{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3", Resource: "flowschemas", Removed: "1.37", Objects: []string{"mine (kubectl)", "theirs (\x1b[31m)"}}
 	for name, c := range map[string]UpgradeCheck{
 		"upgrade-check.txt": {
-			Running: v(35, 4), Rounds: []catalog.Version{v(36, 3), v(37, 2)}, Deprecated: []facts.Deprecated{{Version: "v1", Resource: "componentstatuses"}, flow},
+			Running: v(35, 4), Rounds: []catalog.Version{v(36, 3), v(37, 2)}, Deprecated: []facts.Deprecated{{Version: "v1", Resource: "widgets", Removed: "1.40"}, flow},
 			Took: []NodeTime{{"cp1", 50 * time.Second}, {"w1", 125 * time.Second}},
 		},
 		"upgrade-check-later.txt":   {Running: v(35, 4), Rounds: []catalog.Version{v(36, 3)}, Deprecated: []facts.Deprecated{flow}},

@@ -40,6 +40,13 @@ unit_enable() {
   done
 }
 
+# unit_at_boot UNIT... has units start at every boot, by their files alone. Asked by its bus to do it, systemd 255 and newer says of each of its
+# units that it changed on disk, until it is reloaded; and a reload takes the cards from containers that have them by the old way.
+# Source: systemctl(1), --root; unit_file_state_outdated in src/core/manager.h of systemd.
+unit_at_boot() {
+  systemctl enable -q --root=/ -- "$@"
+}
+
 # Units that are owed a restart: a file for each, which names that run of the unit. It outlives the step, which may be killed before
 # it restarts the unit and finds nothing to change when it begins again.
 outdated=/var/lib/kgpu/outdated

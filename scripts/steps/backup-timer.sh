@@ -37,6 +37,6 @@ install_files
 remember_unit "$service"
 remember_unit "$timer"
 units_reload "$timer" "$service"
-systemctl enable -q --no-reload -- "$timer"
+unit_at_boot "$timer"
 systemctl restart -- "$timer" || unit_failed "$timer"
 systemctl start --no-block -- "$service"

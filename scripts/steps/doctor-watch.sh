@@ -9,6 +9,6 @@ install_files
 remember_unit "$service"
 remember_unit "$timer"
 # A reload of systemd takes the cards from containers that have them by the old way: only where units changed that it knows.
-if [[ $(unit_property "$timer" NeedDaemonReload) == yes || $(unit_property "$service" NeedDaemonReload) == yes ]]; then systemctl daemon-reload; fi
-systemctl enable -q --no-reload -- "$timer"
+units_reload "$timer" "$service"
+unit_at_boot "$timer"
 systemctl start -- "$timer" || unit_failed "$timer"

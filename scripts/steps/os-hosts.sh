@@ -17,8 +17,7 @@ hosts_name "$address" "$name"
 install_files
 remember_unit kgpu-api-name.service
 units_reload kgpu-api-name.service
-# A reload of systemd takes the cards from containers that have them by the old way.
-systemctl enable -q --no-reload -- kgpu-api-name.service
+unit_at_boot kgpu-api-name.service
 found=$(getent ahosts "$name" | awk '{ print $1 }' | sort -u) || true
 if [[ $found != "$address" ]]; then
   fail HOST_API_NAME "$name leads to ${found:-nothing}, not to $address: see /etc/hosts, and the line hosts of /etc/nsswitch.conf"

@@ -146,7 +146,6 @@ func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual st
 			t.Errorf("etcd has %s", members)
 		}
 		c.answers(t, virtual)
-		c.up(t) // the kubeconfig was made of what one of those who left had
 		c.nothingToDo(t, "w1", "w3", "w4")
 	})
 	must(t, "both come back", func(t *testing.T) {
