@@ -253,15 +253,10 @@ func (p *newcomer) made(t *testing.T) *session {
 	if i < 0 {
 		t.Fatalf("no run of kgpu up among %+v", runs)
 	}
-	s := &session{}
-	for line := range strings.Lines(read(t, filepath.Join(runs[i].Folder, "events.jsonl"))) {
-		e, err := decode([]byte(line))
-		if err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
+	s := runs[i].told(t)
+	for j := range s.events {
+		e := &s.events[j]
 		e.Host = cmp.Or(p.addr[e.Host], e.Host) // kgpu init gave hosts their names
-		s.events = append(s.events, e)
-		s.stdout.WriteString(line)
 	}
 	return s
 }
