@@ -6,6 +6,7 @@ import "testing"
 func (c *cluster) aloneWithItsCard(t *testing.T) {
 	t.Run("a pod and the notebook take turns", func(t *testing.T) {
 		defer c.example(t, "nvidia-smi")()
+		c.k(t, "wait", "--for=jsonpath={.status.active}=1", "job/nvidia-smi", "--timeout=60s")
 		c.k(t, "wait", "--for=condition=PodScheduled=false", "pod", "--selector=job-name=nvidia-smi", "--timeout=60s")
 		if w := c.status(t, 0, c.inventory).Cluster.Waiting; w.Count != 1 || len(w.Pods) != 1 || !w.Notebook {
 			t.Errorf("waiting: %+v", w)
