@@ -16,6 +16,11 @@ PACKAGES    := apt-utils curl dpkg-dev e2fsprogs fish gcc git gpg gpgv groff-bas
 # go.mod names a Go that an older one (from 1.21 on) may fetch; distributions turn that off.
 export GOTOOLCHAIN ?= auto
 
+# Compilers, linters and tests live for moments: that they collect garbage as often as a server does takes up to a quarter of what
+# the processors do. There is a limit to what each of them has.
+export GOGC       ?= 400
+export GOMEMLIMIT ?= 3GiB
+
 .PHONY: build
 build: ## bin/kgpu, the same bytes from the same source
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kgpu .

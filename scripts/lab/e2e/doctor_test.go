@@ -14,7 +14,6 @@ import (
 func TestDoctor(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "1", "--gpus", "w1=2xH100,nvswitch,nouveau")
 	l.standInForKernelLog(t, "cp1", "w1")
-	fresh := l.snapshot(t, "cp1", "w1")
 	d := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\nnotebook: {framework: none}\n",
 		hosts: []string{l.host("cp1", ""), l.host("w1", "")}}
 	c := newCluster(t, l, d)
@@ -118,18 +117,6 @@ func TestDoctor(t *testing.T) {
 	})
 	t.Run("a pod of the cluster's is stuck", func(t *testing.T) {
 		c.diagnoses(t, fault{on: "cp1", slow: true, plant: ":", heal: notOnCluster("pod", "e2e"), exit: withWarnings, want: "cp1 POD_STUCK"})
-	})
-	t.Run("reset", func(t *testing.T) {
-		l.exec(t, "w1", "chmod -x /usr/local/sbin/kgpu-gpu-watch; systemctl start kgpu-gpu-watch.service || :") // a check that failed
-		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
-		if left := l.exec(t, "w1", "systemctl list-units --all --plain --no-legend 'kgpu-gpu-watch*'"); left != "" {
-			t.Errorf("systemd still knows %s", left)
-		}
-		delete(fresh, "w1") // it was booted anew, which changes its units and mounts
-		l.unchanged(t, fresh)
-		if left := l.exec(t, "w1", "ls -d /usr/local/sbin/kgpu-* /etc/systemd/system/kgpu-* 2>/dev/null || :"); left != "" {
-			t.Errorf("the watch is left: %s", left)
-		}
 	})
 }
 

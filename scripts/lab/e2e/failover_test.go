@@ -22,7 +22,7 @@ func (c *cluster) failover(t *testing.T, planes []string, virtual string, nodes 
 		t.Fatalf("no control plane has %s", virtual)
 	}
 	holder := planes[at]
-	client := watchAPI(virtual)
+	client := watchAPI(virtual, "livez", 50*time.Millisecond)
 	c.verb(t, "kill", holder)
 	deadline := time.Now().Add(30 * time.Second)
 	cut := time.Now()
@@ -61,7 +61,7 @@ func (c *cluster) failover(t *testing.T, planes []string, virtual string, nodes 
 func (c *cluster) answers(t *testing.T, virtual string) {
 	t.Helper()
 	for range 240 {
-		if asked(virtual) {
+		if asked(virtual, "livez") {
 			return
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -69,12 +69,12 @@ func (c *cluster) answers(t *testing.T, virtual string) {
 	t.Fatalf("nothing answers at %s", virtual)
 }
 
-// asked reports whether the API server at an address says that it lives, over a new connection.
-func asked(address string) bool {
+// asked reports whether the API server at an address says that it lives, or is ready, over a new connection.
+func asked(address, check string) bool {
 	client := http.Client{Timeout: 400 * time.Millisecond, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	r, err := client.Get("https://" + net.JoinHostPort(address, "6443") + "/livez")
+	r, err := client.Get("https://" + net.JoinHostPort(address, "6443") + "/" + check)
 	if err != nil {
 		return false
 	}
@@ -83,19 +83,20 @@ func asked(address string) bool {
 	return string(said) == "ok"
 }
 
-// apiWatch asks an API server every 50 ms.
+// apiWatch asks an API server again and again.
 type apiWatch struct {
 	last  atomic.Int64 // when it answered
 	end   chan struct{}
 	ended chan time.Duration // the longest time without an answer
 }
 
-func watchAPI(address string) *apiWatch {
+// watchAPI asks one as often as that: each time is a new connection, and takes its share of the processors.
+func watchAPI(address, check string, every time.Duration) *apiWatch {
 	w := &apiWatch{end: make(chan struct{}), ended: make(chan time.Duration, 1)}
 	w.last.Store(time.Now().UnixNano())
 	go func() {
 		var longest time.Duration
-		tick := time.NewTicker(50 * time.Millisecond)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {
@@ -105,7 +106,7 @@ func watchAPI(address string) *apiWatch {
 			case <-tick.C:
 			}
 			go func() {
-				if asked(address) {
+				if asked(address, check) {
 					w.last.Store(time.Now().UnixNano())
 				}
 			}()

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ type refusal struct {
 	flags   []string
 	exit    int
 	reasons []string // "HOST REASON what else the message says", one for each problem
+	stream  bool     // --output json is asked for, too
 }
 
 // TestFailures runs kgpu up against hosts with a fault each. The reasons are clear, the exit statuses distinct, and no
@@ -47,30 +49,30 @@ func TestFailures(t *testing.T) {
 		return flags
 	}
 	for _, r := range []refusal{
-		{"wrong host key", []string{cp, with("w1", "knownHosts", l.knownAs(t, "w1", "cp1"))}, "", nil,
-			22, []string{"w1 SSH_HOST_KEY_MISMATCH SHA256:"}},
-		{"unknown host key", []string{cp, with("w1", "knownHosts", file(t, "known_hosts", ""))}, "", nil,
-			21, []string{"w1 SSH_HOST_KEY_UNKNOWN SHA256:"}},
-		{"wrong client key", []string{cp, with("w1", "key", file(t, "key", newKey(t)))}, "", nil,
-			23, []string{"w1 SSH_AUTH_FAILED ubuntu"}},
-		{"sudo without its password", []string{cp, l.host("password1", "")}, "", nil,
-			25, []string{"password1 SUDO_REFUSED password"}},
-		{"sudo with a wrong password", []string{cp, with("password1", "sudoPassword", "file:"+file(t, "password", "not-the-password\n"))}, "", nil,
-			25, []string{"password1 SUDO_REFUSED password"}},
-		{"several hosts out of reach", []string{cp, with("w1", "knownHosts", file(t, "known_hosts", "")), with("w2", "key", file(t, "key", newKey(t))), l.host("password1", "")}, "", nil,
-			40, []string{"w1 SSH_HOST_KEY_UNKNOWN", "w2 SSH_AUTH_FAILED", "password1 SUDO_REFUSED"}},
-		{"port taken", []string{cp, w1, w2}, "", ignoring(ids, swap, blocked),
-			64, []string{"cp1 " + ports + " 6443"}},
-		{"duplicate machine-id", []string{cp, w1, w2}, "", ignoring(ports, swap, blocked),
-			61, []string{"w1 " + ids + " " + l.addr["cp1"]}},
-		{"swap on", []string{cp, w1, w2}, "", ignoring(ports, ids, blocked),
-			57, []string{"w2 " + swap + " /e2e.swap"}},
-		{"no way to the API server", []string{cp, w1, w2}, "", ignoring(ports, ids, swap),
-			74, []string{"w1 " + blocked + " port 6443"}},
-		{"a registry that does not exist", []string{cp, w1, w2}, "images: {registry: registry.no-such.lab}\n", ignoring(ports, ids, swap, blocked),
-			75, []string{"cp1 NET_NAME_UNRESOLVED registry.no-such.lab", "w1 NET_NAME_UNRESOLVED", "w2 NET_NAME_UNRESOLVED"}},
-		{"all at once", []string{cp, w1, w2}, "", nil,
-			40, []string{"cp1 " + ports, "w1 " + blocked, "w1 " + ids, "w2 " + swap}},
+		{name: "wrong host key", hosts: []string{cp, with("w1", "knownHosts", l.knownAs(t, "w1", "cp1"))},
+			exit: 22, reasons: []string{"w1 SSH_HOST_KEY_MISMATCH SHA256:"}},
+		{name: "unknown host key", hosts: []string{cp, with("w1", "knownHosts", file(t, "known_hosts", ""))},
+			exit: 21, reasons: []string{"w1 SSH_HOST_KEY_UNKNOWN SHA256:"}},
+		{name: "wrong client key", hosts: []string{cp, with("w1", "key", file(t, "key", newKey(t)))},
+			exit: 23, reasons: []string{"w1 SSH_AUTH_FAILED ubuntu"}},
+		{name: "sudo without its password", hosts: []string{cp, l.host("password1", "")},
+			exit: 25, reasons: []string{"password1 SUDO_REFUSED password"}},
+		{name: "sudo with a wrong password", hosts: []string{cp, with("password1", "sudoPassword", "file:"+file(t, "password", "not-the-password\n"))},
+			exit: 25, reasons: []string{"password1 SUDO_REFUSED password"}},
+		{name: "several hosts out of reach", hosts: []string{cp, with("w1", "knownHosts", file(t, "known_hosts", "")), with("w2", "key", file(t, "key", newKey(t))), l.host("password1", "")},
+			exit: 40, reasons: []string{"w1 SSH_HOST_KEY_UNKNOWN", "w2 SSH_AUTH_FAILED", "password1 SUDO_REFUSED"}, stream: true},
+		{name: "port taken", hosts: []string{cp, w1, w2}, flags: ignoring(ids, swap, blocked),
+			exit: 64, reasons: []string{"cp1 " + ports + " 6443"}},
+		{name: "duplicate machine-id", hosts: []string{cp, w1, w2}, flags: ignoring(ports, swap, blocked),
+			exit: 61, reasons: []string{"w1 " + ids + " " + l.addr["cp1"]}},
+		{name: "swap on", hosts: []string{cp, w1, w2}, flags: ignoring(ports, ids, blocked),
+			exit: 57, reasons: []string{"w2 " + swap + " /e2e.swap"}},
+		{name: "no way to the API server", hosts: []string{cp, w1, w2}, flags: ignoring(ports, ids, swap),
+			exit: 74, reasons: []string{"w1 " + blocked + " port 6443"}},
+		{name: "a registry that does not exist", hosts: []string{cp, w1, w2}, more: "images: {registry: registry.no-such.lab}\n", flags: ignoring(ports, ids, swap, blocked),
+			exit: 75, reasons: []string{"cp1 NET_NAME_UNRESOLVED registry.no-such.lab", "w1 NET_NAME_UNRESOLVED", "w2 NET_NAME_UNRESOLVED"}},
+		{name: "all at once", hosts: []string{cp, w1, w2},
+			exit: 40, reasons: []string{"cp1 " + ports, "w1 " + blocked, "w1 " + ids, "w2 " + swap}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			if len(r.flags) > 0 && r.more == "" { // the last one tells of all of these
@@ -89,7 +91,7 @@ func TestFailures(t *testing.T) {
 	l.unchanged(t, before)
 }
 
-// refuses runs kgpu up for people and for programs: both must tell the same.
+// refuses runs kgpu up for people, and reads what it recorded of that: the events that programs get. Both must tell the same.
 func (l *lab) refuses(t *testing.T, d desired, r refusal) {
 	t.Helper()
 	d.hosts, d.more = r.hosts, d.more+r.more
@@ -114,14 +116,32 @@ func (l *lab) refuses(t *testing.T, d desired, r refusal) {
 		t.Errorf("kgpu printed the password:\n%s", said)
 	}
 
-	stream := kgpu(t, r.exit, append([]string{"up", "--output", "json", inventory}, r.flags...)...)
-	if begun := stream.of("step.start"); len(begun) > 0 {
+	told := newestRun(t, inventory)
+	if begun := told.of("step.start"); len(begun) > 0 {
 		t.Errorf("steps were begun: %v", begun)
 	}
-	result := stream.of("result")
+	result := told.of("result")
 	if len(result) != 1 || result[0].Reason != strings.Fields(r.reasons[0])[1] {
 		t.Errorf("results: %v, want %s", result, r.reasons[0])
 	}
+	if !r.stream {
+		return
+	}
+	stream := kgpu(t, r.exit, append([]string{"up", "--output", "json", inventory}, r.flags...)...)
+	if got, want := stream.outcome(), told.outcome(); !slices.Equal(got, want) {
+		t.Errorf("programs are told %q, want %q", got, want)
+	}
+}
+
+// outcome is what a run told of its hosts and its end, without times.
+func (s *session) outcome() (told []string) {
+	for _, e := range s.events {
+		if e.Event == "error" || e.Event == "step.start" || e.Event == "result" {
+			told = append(told, strings.Join([]string{e.Event, e.Host, e.Step, e.Reason, e.Text}, " "))
+		}
+	}
+	slices.Sort(told)
+	return told
 }
 
 // errorLines splits what kgpu printed into errors with the lines that belong to each: what is told once of several hosts is an

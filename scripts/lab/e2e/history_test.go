@@ -13,6 +13,7 @@ import (
 // recordedRun is what `runs -o json` says of a run, as far as it is wanted here.
 type recordedRun struct {
 	Run, State, Reason, Command, Folder string
+	Inventory                           string
 	Exit                                *int
 	Hosts                               []string
 }
@@ -127,4 +128,33 @@ func recordedRuns(t *testing.T) (runs []recordedRun) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return slices.DeleteFunc(runs, func(r recordedRun) bool { return r.Reason == "HOST_BUSY" })
+}
+
+// newestRun is the newest run with an inventory, by the events in its folder.
+func newestRun(t *testing.T, inventory string) *session {
+	t.Helper()
+	var runs []recordedRun
+	if err := json.Unmarshal(kgpu(t, 0, "runs", "-o=json").stdout.Bytes(), &runs); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(runs, func(r recordedRun) bool { return r.Inventory == inventory })
+	if i < 0 {
+		t.Fatalf("no run with %s among %+v", inventory, runs)
+	}
+	return runs[i].told(t)
+}
+
+// told is what a run recorded.
+func (r recordedRun) told(t *testing.T) *session {
+	t.Helper()
+	s := &session{}
+	for line := range strings.Lines(read(t, filepath.Join(r.Folder, "events.jsonl"))) {
+		e, err := decode([]byte(line))
+		if err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		s.events = append(s.events, e)
+		s.stdout.WriteString(line)
+	}
+	return s
 }

@@ -69,12 +69,14 @@ func TestSeededSecrets(t *testing.T) {
 		if known["join token 1"] == nil {
 			t.Error("there is no join token to look for")
 		}
+		stops := c.unusedNotebook(t) // the run has found it stopped, and leaves it alone
 		if code := s.wait(t); code != 0 {
 			t.Fatalf("exit status %d", code)
 		}
 		c.ready(t, hosts...)
 		c.noSecrets(t, s, hosts...)
 		c.known(t, known, hosts...)
+		t.Run("the notebook, which nobody uses, has stopped", stops)
 	})
 	t.Run("for people", func(t *testing.T) {
 		runs = append(runs, kgpu(t, 0, "smoke", "-v", c.inventory), kgpu(t, 0, "plan", "-v", c.inventory))

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"crypto/tls"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +21,7 @@ func (c *cluster) upgradeKubernetes(t *testing.T, version string) {
 	job := c.job(t)
 	busy := strings.Fields(job)[1]
 	free := map[string]string{"w1": "w2", "w2": "w1"}[busy]
-	gaps := c.watchAPI(t)
+	client := watchAPI(c.addr["cp1"], "readyz", 250*time.Millisecond)
 	began := time.Now()
 	first := start(t, "", "upgrade", version, "--yes", "--output", "json", "-i", c.inventory)
 	first.await(t, "the control plane is upgraded", func(e event) bool { return e.Event == "step.start" && e.Step == "cluster/upgrade" })
@@ -41,7 +39,7 @@ func (c *cluster) upgradeKubernetes(t *testing.T, version string) {
 		t.Errorf("the cards of %s are at work, and the cluster has %s", busy, now)
 	}
 	fourth := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
-	t.Logf("the upgrade took %s; %s", time.Since(began).Round(time.Second), gaps())
+	t.Logf("the upgrade took %s; the API did not answer for up to %s", time.Since(began).Round(time.Second), client.stop().Round(100*time.Millisecond))
 	now := c.versions(t)
 	for _, want := range []string{"cp1=v" + version, "w1=v" + version, "w2=v" + version, `"gitVersion": "v` + version + `"`} {
 		if !strings.Contains(now, want) {
@@ -90,38 +88,5 @@ func (c *cluster) drainedInTurn(t *testing.T, runs ...*session) {
 	}
 	if slices.Sort(all); !slices.Equal(slices.Compact(all), []string{"cp1", "w1", "w2"}) || len(away) > 0 {
 		t.Errorf("drained were %q, and %q still are", all, away)
-	}
-}
-
-// watchAPI asks the API server every 50 ms whether it is ready, until somebody wants to know for how long it was not.
-func (c *cluster) watchAPI(t *testing.T) (gaps func() string) {
-	t.Helper()
-	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	stop, told := make(chan struct{}), make(chan string)
-	go func() {
-		var found []string
-		var all time.Duration
-		last := time.Now()
-		for {
-			if answer, err := client.Get("https://" + c.addr["cp1"] + ":6443/readyz"); err == nil {
-				answer.Body.Close()
-				if gap := time.Since(last); answer.StatusCode == http.StatusOK {
-					if gap > time.Second {
-						found, all = append(found, gap.Round(100*time.Millisecond).String()), all+gap
-					}
-					last = time.Now()
-				}
-			}
-			select {
-			case <-stop:
-				told <- "the API did not answer for " + all.Round(100*time.Millisecond).String() + " in all: " + strings.Join(found, ", ")
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-	}()
-	return func() string {
-		close(stop)
-		return <-told
 	}
 }

@@ -120,7 +120,7 @@ func (p *preparer) look(ctx context.Context) error {
 
 func (p *preparer) steps(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		p.keys, p.buildAll, p.bases, p.kubernetesRepositories, p.archives, p.dockerArtefacts, p.images, p.gpu, p.extra, p.names,
+		p.keys, p.buildAll, p.bases, p.kubernetesRepositories, p.archives, p.dockerArtefacts, p.images, p.dashboard, p.gpu, p.extra, p.names,
 	} {
 		if err := step(ctx); err != nil {
 			return err
