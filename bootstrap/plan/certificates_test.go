@@ -101,3 +101,32 @@ func TestAdoptedKeepsItsNames(t *testing.T) {
 	aging(9)(seen)
 	hasSteps(t, planUp(t, inv, seen), "cp1 certs/renew")
 }
+
+// TestRenewalCutOff: whichever command comes next, a control plane whose renewal was cut off gets whole certificates, and one on which
+// static pods run on with what was replaced restarts these, before the next has its turn.
+func TestRenewalCutOff(t *testing.T) {
+	inv, seen := settled(t, fourHosts)
+	seen["cp1"].RenewalBegun, seen["cp3"].StalePods = true, []string{"kube-scheduler"}
+	g := planUp(t, inv, seen)
+	hasSteps(t, g, "cp1 certs/renew", "cp3 certs/renew")
+	for i, want := range []struct{ renew, reason string }{
+		{"all", "an earlier renewal was cut off"}, {"", "certificates were renewed, and not restarted since: kube-scheduler"},
+	} {
+		if s := g.Steps[i]; s.Input.Values["renew"] != want.renew || s.Reason != want.reason {
+			t.Errorf("%s: %q, because %s", s.Ref, s.Input.Values["renew"], s.Reason)
+		}
+	}
+	asked, err := RenewCertificates(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range stepsOf(t, asked, "certs/renew") {
+		if s.Input.Values["renew"] != "all" {
+			t.Errorf("%s: %q", s.Ref, s.Input.Values["renew"])
+		}
+	}
+	if len(stepsOf(t, g, "certs/renew")) != 2 || len(hostsOf(asked, "certs/renew")) != 3 {
+		t.Errorf("%v, asked for: %v", refs(g), refs(asked))
+	}
+	settles(t, inv, seen, g)
+}

@@ -191,13 +191,14 @@ func (c *cluster) namedAnew(t *testing.T) string {
 	return file(t, "inventory.yaml", strings.Replace(read(t, c.inventory), "kubernetes:\n", "kubernetes:\n  clusterConfiguration: {apiServer: {certSANs: ["+newName+"]}}\n", 1))
 }
 
-// renewalIsKilled kills the step that renews with all that it runs, again and again, and lets up bring it to its end.
+// renewalIsKilled kills the step that renews with all that it runs, again and again, and lets up, or the same command, bring it to its end.
 func (c *cluster) renewalIsKilled(t *testing.T) {
-	for _, at := range []string{"[ -d /var/lib/kgpu/certificates ]", "[ -e /var/lib/kgpu/stale-pods/etcd ]", "[ ! -e /var/lib/kgpu/stale-pods/etcd ] && [ -e /var/lib/kgpu/stale-pods/kube-scheduler ]"} {
+	for i, at := range []string{"[ -d /var/lib/kgpu/certificates ]", "[ -e /var/lib/kgpu/stale-pods/etcd ]", "[ ! -e /var/lib/kgpu/stale-pods/etcd ] && [ -e /var/lib/kgpu/stale-pods/kube-scheduler ]"} {
 		s := start(t, "", "certs", "renew", "--yes", "-i", c.inventory)
 		c.exec(t, "cp1", "timeout 120 bash -c 'until "+at+"; do sleep 0.02; done'; for unit in $(systemctl list-units --plain --no-legend 'kgpu-*.service' | cut -d' ' -f1); do systemctl kill --signal=KILL $unit || :; done")
 		s.wait(t) // whatever became of it
-		kgpu(t, 0, "up", "--output", "json", c.inventory)
+		next := [][]string{{"up", "--output", "json", c.inventory}, {"certs", "renew", "--yes", "-i", c.inventory}}[i%2]
+		kgpu(t, 0, next...)
 		c.exec(t, "cp1", "[[ ! -e /var/lib/kgpu/certificates ]]; [[ -z $(ls /var/lib/kgpu/stale-pods) ]]")
 		kgpu(t, 0, "plan", c.inventory)
 		c.ready(t, "cp1", "w1", "w2")
