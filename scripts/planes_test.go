@@ -86,6 +86,27 @@ func TestJoinAsAControlPlaneThatDied(t *testing.T) {
 	}
 }
 
+// One that the cluster has no node of any more leaves, whatever it is a part of still, and joins. Where that is cut off, facts tell that
+// it is in no cluster: the ledger says so before anything goes.
+func TestJoinAsAControlPlaneThatWasTakenOut(t *testing.T) {
+	t.Parallel()
+	for _, made := range []string{"", "ledger_forget kubeadm; record kubeadm init; record_membership kubeadm init-done u1"} {
+		s := planeHost(t)
+		s.ok(s.step("cluster-join-plane"))
+		s.ok(s.script(made))
+		s.calls()
+		s.value("leaves", "yes")
+		s.write("stubs/kubeadm", strings.Replace(s.read("stubs/kubeadm"), "\n", "\n[[ $1 != reset ]] || grep -hs -e -done /var/lib/kgpu/ledger/*/args >>/tmp/calls\n", 1))
+		s.ok(s.step("cluster-join-plane"))
+		calls := s.calls()
+		contains(t, calls, "kubeadm reset", "kubeadm join")
+		lacks(t, calls, "-done")
+		if r := s.facts().Recorded; !r.Plane || r.Init || !r.Done {
+			t.Errorf("recorded: %+v", r)
+		}
+	}
+}
+
 // Nobody's cluster is taken apart for a control plane, and no data of an etcd.
 func TestJoinAsAControlPlaneElsewhere(t *testing.T) {
 	t.Parallel()

@@ -84,6 +84,8 @@ func (s *Set) controlPlaneVerdict(m *Machine) Verdict {
 	switch {
 	case s.First != nil && s.First.Facts.ControlPlane.CAHash != c.CAHash && c.CAHash != "":
 		return refused(reason.HostForeignCluster, "the host is a control plane of another cluster than %s: %s", s.First.ID(), describeCluster(m.Facts))
+	case ours && (c.Finished || r.Init) && s.TakenOut(m):
+		return rejoin("the cluster has no node %s any more", m.NodeName())
 	case (ours && c.Finished || adopted) && answers:
 		return member("")
 	case ours && c.Finished || adopted:

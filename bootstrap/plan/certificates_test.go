@@ -61,6 +61,7 @@ func TestPlanesOneAfterTheOther(t *testing.T) {
 	inv.Hosts = append(inv.Hosts, second)
 	f := *seen["cp1"]
 	f.Cluster, f.Addresses = nil, bare(20).Addresses
+	seen["cp1"].Cluster.Nodes = append(seen["cp1"].Cluster.Nodes, facts.Node{Name: "cp2"})
 	seen["cp2"] = &f
 	asleep("cp2")(seen)
 	g, err := RenewCertificates(inv, seen)

@@ -120,6 +120,9 @@ func (b *builder) joinPlane(h *host, token graph.Ref, others []graph.Ref) graph.
 			config, err := b.joinConfig(h, said(out, token, OutputToken), said(out, token, OutputCAHash), said(out, token, OutputCertificateKey))
 			input := b.planeInput(config)
 			input.Values["endpoint"], input.Values["node"] = b.Endpoint(), h.node
+			if b.TakenOut(h.Machine) {
+				input.Values["leaves"] = "yes"
+			}
 			if b.encrypts() {
 				input.Values["encryptionConfig"] = said(out, token, OutputEncryption)
 			}

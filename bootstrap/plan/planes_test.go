@@ -391,6 +391,37 @@ func TestVerdictsOfControlPlanes(t *testing.T) {
 	}
 }
 
+// TestPlaneThatWasTakenOut: one that was given up while it was away, and comes back as it was, leaves what is no cluster any more and
+// joins, also where it is the one that made the cluster.
+func TestPlaneThatWasTakenOut(t *testing.T) {
+	for _, away := range []string{"cp1", "cp3"} {
+		t.Run(away, func(t *testing.T) {
+			inv, seen := settled(t, fourHosts)
+			seen[away].ControlPlane.Served = "" // its own API server does not answer: the address leads to another's
+			if v := machine.SetOf(inv, seen).Verdicts()[away]; v.Membership != machine.Member || v.Why != "" {
+				t.Errorf("while the cluster has its node: %s", v.Membership)
+			}
+			for _, f := range seen {
+				if f.Cluster != nil {
+					f.Cluster.Nodes = slices.DeleteFunc(slices.Clone(f.Cluster.Nodes), func(n facts.Node) bool { return n.Name == away })
+				}
+			}
+			if v := machine.SetOf(inv, seen).Verdicts()[away]; v.Membership != machine.Rejoin || v.Why != "the cluster has no node "+away+" any more" || v.Replaces {
+				t.Errorf("%+v", v)
+			}
+			g := planUp(t, inv, seen)
+			hasSteps(t, g, "cp2 cluster/token", away+" cluster/join-control-plane", "cp2 cluster/untoken", "cp2 cluster/ready")
+			if got := hostsOf(g, "cluster/init"); len(got) > 0 {
+				t.Errorf("kubeadm init on %s", got)
+			}
+			join := stepsOf(t, g, "cluster/join-control-plane")
+			if len(join) != 1 || lateInput(t, seen, join[0]).Values["leaves"] != "yes" {
+				t.Errorf("it does not leave: %v", refs(g))
+			}
+		})
+	}
+}
+
 // TestRouterID: two clusters on one network have different numbers, as far as numbers from 1 to 255 go.
 func TestRouterID(t *testing.T) {
 	numbers := map[int]bool{}

@@ -2,7 +2,8 @@
 # Makes this host another control plane of the cluster. Values: kubeadm (its configuration, secret), endpoint (host:port), criSocket,
 # node (its name), flags (of kubeadm, one a line), auditLog (the directory of the API server's audit log, where it has one), encryption
 # (the file with the key for Secrets in etcd, where they are encrypted) and encryptionConfig (its content on the other control planes,
-# as base64, secret). The files are those that the API server reads.
+# as base64, secret), leaves (yes where the cluster has no node of this host any more, so that it leaves first). The files are those that
+# the API server reads.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -50,6 +51,11 @@ if ledger_has adopted && [[ -e /etc/kubernetes/admin.conf ]] && ! cluster_change
   exit 0
 fi
 if cluster_changed kubeadm; then fail HOST_FOREIGN_CLUSTER 'this host belongs to another cluster than the one that kgpu joined it to'; fi
+leaves=$(value_or leaves '')
+if [[ -n $leaves ]]; then # as one whose join did not come to its end: killed from here on, the next run finds it so
+  ledger_forget kubeadm join-plane-done
+  ledger_forget kubeadm init-done
+fi
 if ledger_has kubeadm join-plane-done && [[ -e /etc/kubernetes/admin.conf ]]; then
   unit_enable kubelet.service
   own_api_comes 1800 || fail API_UNREACHABLE 'the API server of this control plane does not get ready'
@@ -57,7 +63,7 @@ if ledger_has kubeadm join-plane-done && [[ -e /etc/kubernetes/admin.conf ]]; th
   exit 0
 fi
 wait_endpoint "$endpoint"
-if ledger_has kubeadm join-plane && ! images_torn && join_ended; then
+if [[ -z $leaves ]] && ledger_has kubeadm join-plane && ! images_torn && join_ended; then
   echo 'kubeadm join came to its end, which was not recorded'
   rm -f /etc/kubernetes/bootstrap-kubelet.conf
   remember_join join-plane-done "$node" "$endpoint"
