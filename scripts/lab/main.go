@@ -68,7 +68,7 @@ func app() *cli.App {
 			}},
 			{Name: "diff", Usage: "compare a host with its last snapshot, or with A, or A with B; exit 1 when they differ", ArgsUsage: "HOST [A [B]]", Action: diff},
 			{Name: "down", Usage: "stop everything, keep the hosts' files", Action: down},
-			{Name: "destroy", Usage: "down, and remove the hosts' files", Action: destroy},
+			{Name: "destroy", Usage: "cut the power of all hosts, and remove their files", Action: destroy},
 			{Name: "env", Usage: "print what clients need, for eval", Action: lab((*hosts.Lab).Env)},
 			{Name: "internet", Hidden: true, Action: serveInternet},
 			{Name: "supervise", Hidden: true, Action: supervise},

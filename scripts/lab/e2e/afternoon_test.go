@@ -34,7 +34,6 @@ func TestAfternoon(t *testing.T) {
 	for _, command := range commands {
 		if strings.HasPrefix(command, "kgpu reset") {
 			t.Run("cards", func(t *testing.T) { p.cluster(t).cards(t, p.made(t)) })
-			t.Run("the node watches its cards", func(t *testing.T) { p.cluster(t).watchesCards(t, "w1") })
 		}
 		must(t, command, func(t *testing.T) {
 			said := p.does(t, command)
@@ -46,16 +45,7 @@ func TestAfternoon(t *testing.T) {
 			}
 		})
 	}
-	if left := l.exec(t, "w1", "systemctl list-units --all --plain --no-legend 'kgpu-gpu-watch*'"); left != "" {
-		t.Errorf("systemd still knows %s", left)
-	}
 	l.unchanged(t, fresh)
-}
-
-// watchesCards has a node watch its cards, by a check that fails.
-func (c *cluster) watchesCards(t *testing.T, host string) {
-	kgpu(t, 0, "doctor", "--install-watch", "-i", c.inventory)
-	c.exec(t, host, "chmod -x /usr/local/sbin/kgpu-gpu-watch; ! systemctl start kgpu-gpu-watch.service; systemctl is-failed kgpu-gpu-watch.service")
 }
 
 // afternoonCommands are those of the README's blocks that are marked for it.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -24,9 +25,11 @@ func TestPlanes(t *testing.T) {
 	l := newLab(t, prepared, up...)
 	planes, cards := hosts[:3], 3
 	virtual := l.addr["cp1"][:strings.LastIndexByte(l.addr["cp1"], '.')] + ".100"
+	var again sync.WaitGroup
 	for _, h := range planes { // power is cut later: what only a first boot does is not in the snapshot then
-		l.verb(t, "reboot", h)
+		again.Go(func() { l.verb(t, "reboot", h) })
 	}
+	again.Wait()
 	fresh := l.snapshot(t, hosts...)
 	d := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards(), virtualIP: virtual}
 	for _, h := range hosts {

@@ -98,8 +98,13 @@ func TestSeededSecrets(t *testing.T) {
 	}
 	t.Run("while there is a cluster", look)
 	t.Run("reset", func(t *testing.T) {
+		runs = append(runs, kgpu(t, 0, "doctor", "--install-watch", "-i", c.inventory))
+		l.exec(t, "cp1", "chmod -x /usr/local/sbin/kgpu-gpu-watch; ! systemctl start kgpu-gpu-watch.service") // a check that fails
 		runs = append(runs, kgpu(t, 0, "reset", "-v", "--yes", "--inventory", c.inventory))
 		l.unchanged(t, fresh)
+		if left := l.exec(t, "cp1", "systemctl list-units --all --plain --no-legend 'kgpu-gpu-watch*'"); left != "" {
+			t.Errorf("systemd still knows %s", left)
+		}
 	})
 	t.Run("after reset", look)
 	t.Run("what kgpu said", func(t *testing.T) {

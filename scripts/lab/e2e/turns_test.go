@@ -14,7 +14,7 @@ import (
 // longest are the tests that take the longest, in order. They begin first: none of them runs alone at the end.
 var longest = []string{
 	"TestPlanes", "TestPlanesBehindABalancer", "TestMinorUpgrade", "TestDayTwo", "TestDrivers", "TestAfternoon", "TestRestore", "TestRestoreOfPlanes", "TestDoctor",
-	"TestSeededSecrets", "TestCardsInTrouble", "TestDocker", "TestHostFaults", "TestLink", "TestKilled", "TestReset", "TestWeave", "TestRender", "TestFailures", "TestSupport",
+	"TestSeededSecrets", "TestCardsInTrouble", "TestDocker", "TestHostFaults", "TestLink", "TestKilled", "TestReset", "TestWeave", "TestRender", "TestFailures", "TestInit", "TestSupport",
 }
 
 // mostLabs is how many labs there are at most.

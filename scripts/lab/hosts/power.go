@@ -113,8 +113,11 @@ func (l *Lab) Delay(name string, d time.Duration) error {
 	return err
 }
 
-// Down switches all hosts off and takes network and internet away. Only files stay.
-func (l *Lab) Down() error {
+// Down shuts all hosts down and takes network and internet away. Only files stay.
+func (l *Lab) Down() error { return l.down(pressPower) }
+
+// down switches all hosts off so.
+func (l *Lab) down(how os.Signal) error {
 	unlock, err := l.lock()
 	if err != nil {
 		return err
@@ -124,7 +127,7 @@ func (l *Lab) Down() error {
 	if err != nil {
 		return err
 	}
-	errs := each(all, func(h *Host) error { return h.off(pressPower) })
+	errs := each(all, func(h *Host) error { return h.off(how) })
 	front := l.front()
 	errs = errors.Join(errs, front.Signal(syscall.SIGTERM))
 	if !front.WaitGone(5 * time.Second) {
@@ -138,9 +141,9 @@ func (l *Lab) Down() error {
 	return err
 }
 
-// Destroy takes the lab down and removes its files.
+// Destroy takes the lab down, with a power cut of all hosts, and removes its files.
 func (l *Lab) Destroy() error {
-	if err := l.Down(); err != nil {
+	if err := l.down(pullPlug); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(l.State); err != nil {

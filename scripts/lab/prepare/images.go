@@ -26,6 +26,9 @@ type image struct {
 
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+// lessGarbage has a program in Go collect garbage less often, within a limit: many hosts share few processors.
+var lessGarbage = []string{"GOGC=400", "GOMEMLIMIT=512MiB"}
+
 // flannelPluginImage is what flannel's own manifest of this version names.
 const flannelPluginImage = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3"
 
@@ -55,7 +58,7 @@ func (p *preparer) kubernetesImages(r release) []image {
 	for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
 		all = append(all, image{
 			names: []string{"registry.k8s.io/" + c + ":v" + r.version}, program: p.kubernetesCommand(r, c), at: "usr/local/bin/" + c,
-			tools: c == "kube-proxy",
+			tools: c == "kube-proxy", config: v1.Config{Env: lessGarbage},
 		})
 	}
 	var tools []string
@@ -65,12 +68,12 @@ func (p *preparer) kubernetesImages(r release) []image {
 	return append(all,
 		image{
 			names:   []string{"registry.k8s.io/etcd:" + r.etcdTag},
-			program: p.built(etcd(r.etcd)), at: "usr/local/bin/etcd", beside: tools,
+			program: p.built(etcd(r.etcd)), at: "usr/local/bin/etcd", beside: tools, config: v1.Config{Env: lessGarbage},
 		},
 		image{
 			names:   []string{"registry.k8s.io/coredns/coredns:" + r.corednsTag},
 			program: p.built(coredns(r.coredns)), at: "coredns",
-			config: v1.Config{Entrypoint: []string{"/coredns"}},
+			config: v1.Config{Entrypoint: []string{"/coredns"}, Env: lessGarbage},
 		})
 }
 
@@ -164,7 +167,7 @@ func (p *preparer) makeImage(i image, tools string) error {
 }
 
 func assemble(config v1.Config, layers []v1.Layer) (v1.Image, error) {
-	config.Env = []string{searchPath}
+	config.Env = append([]string{searchPath}, config.Env...)
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	with, err := mutate.AppendLayers(base, layers...)
 	if err != nil {
