@@ -69,7 +69,7 @@ func TestSeededSecrets(t *testing.T) {
 		if known["join token 1"] == nil {
 			t.Error("there is no join token to look for")
 		}
-		stops := c.unusedNotebook(t) // the run has found it stopped, and leaves it alone
+		stops := c.unusedNotebook(t) // its minute begins anew if the proof at the end of the run uses it
 		if code := s.wait(t); code != 0 {
 			t.Fatalf("exit status %d", code)
 		}
