@@ -551,9 +551,25 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
   objects() {
     timeout "$1" "${ask[@]}" nodes,daemonsets,deployments --all-namespaces --request-timeout="$(($1 - 2))s" -o go-template="$cluster_template" 2>/dev/null
   }
-  # One that is down refuses at once. One that is slow is asked again: without its answer a plan begins from an empty cluster.
-  read -r asked _ </proc/uptime
-  if answer=$(objects 10) || { read -r told_at _ </proc/uptime && ((${told_at%.*} - ${asked%.*} >= 2)) && answer=$(objects 30); }; then
+  # asked sets answer. One that is down refuses at once. One that is slow is asked again, and so is one that is there and fails, as
+  # while its etcd elects a leader: without its answer a plan begins from an empty cluster.
+  asked() {
+    local began now patience=10
+    for _ in 1 2 3 4; do
+      read -r began _ </proc/uptime
+      if answer=$(objects "$patience"); then return 0; fi
+      read -r now _ </proc/uptime
+      if ((${now%.*} - ${began%.*} >= 2)); then
+        [[ $patience == 10 ]] || return 1
+      else
+        timeout 5 "${ask[@]}" --raw /version --request-timeout=4s >/dev/null 2>&1 || return 1
+        sleep 2
+      fi
+      patience=30
+    done
+    return 1
+  }
+  if asked; then
     echo api=1
     while IFS= read -r line; do
       [[ -z $line ]] || printf 'cluster=%s\n' "$line"
