@@ -20,7 +20,9 @@ func TestPlanesBehindABalancer(t *testing.T) {
 		behind = append(behind, net.JoinHostPort(l.addr[h], "6443"))
 	}
 	balance(t, net.JoinHostPort(balancer, "6443"), behind)
-	knows := func(h string) { l.exec(t, h, "grep -q api.owner.example /etc/hosts || echo '"+balancer+" api.owner.example' >>/etc/hosts") }
+	knows := func(h string) {
+		l.exec(t, h, "grep -q api.owner.example /etc/hosts || echo '"+balancer+" api.owner.example' >>/etc/hosts")
+	}
 	l.verb(t, "reboot", "cp1") // it loses power: what only a first boot does is not in the snapshot then
 	for _, h := range hosts {
 		knows(h)
