@@ -159,6 +159,7 @@ apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 cgroupDriver: systemd
 failCgroupV1: false
+`+strings.ReplaceAll(ownDisk, "}, ", "}\n")+`
 ---
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
