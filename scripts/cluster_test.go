@@ -550,6 +550,8 @@ func TestReadyProvesTheNetwork(t *testing.T) {
 	const owed, good = "var/lib/kgpu/network-unproven", "reached\nresolved\n"
 	for name, c := range map[string]struct {
 		pods    string
+		then    string            // those that there are after pods were sent anew
+		nodes   string            // their states; empty: all are ready
 		refused string            // what kubectl says to the pods
 		said    map[string]string // by node; of the others: all is well
 		want    string            // the failure; empty: none
@@ -583,6 +585,23 @@ func TestReadyProvesTheNetwork(t *testing.T) {
 			pods: "cp1 10.244.0.2\nw1 10.244.1.2\nw2 $(reboot)\n",
 			want: "NODE_NOT_READY\tthe pod of the proof on w2 does not run: it has no address",
 		},
+		"a pod that was evicted is made anew": {
+			pods: "cp1 10.244.0.2\nw1 ended \"The node was low on resource: ephemeral-storage. \"\nw2 10.244.2.2\n",
+			then: "cp1 10.244.0.2\nw1 10.244.1.2\nw2 10.244.2.2\n",
+		},
+		"a pod that somebody deleted is made anew": {
+			pods: "cp1 10.244.0.2\nw2 10.244.2.2\n",
+			then: "cp1 10.244.0.2\nw1 10.244.1.2\nw2 10.244.2.2\n",
+		},
+		"a pod that ends again and again": {
+			pods: "cp1 10.244.0.2\nw1 ended \"Pod was rejected: node is shutting down\"\nw2 10.244.2.2\n",
+			want: "NODE_NOT_READY\tthe pod of the proof on w1 does not run: Pod was rejected: node is shutting down",
+		},
+		"a pod that was evicted from a node under pressure": {
+			pods:  "cp1 10.244.0.2\nw1 ended \"The node was low on resource: ephemeral-storage. \"\nw2 10.244.2.2\n",
+			nodes: "node cp1 Ready=True\nnode w1 Ready=True DiskPressure=True\nnode w2 Ready=True\n",
+			want:  "NODE_PRESSURE\tnot ready: node w1 (DiskPressure)",
+		},
 		"pods that nobody will take": {
 			refused: `Error from server: admission webhook "policy.example.com" denied the request: no host paths`,
 			want:    "STEP_FAILED\tthe API server does not take the pods of the proof: Error from server: admission webhook \"policy.example.com\" denied the request: no host paths",
@@ -604,14 +623,18 @@ func TestReadyProvesTheNetwork(t *testing.T) {
 echo "kubectl $*" >>/tmp/calls
 while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;; esac; done
 case "$*" in
-*"get nodes,"*) printf 'node %s Ready=True\n' cp1 w1 w2 ;;
+*"get nodes,"*) cat /nodes; if [[ -s /under ]]; then mv /under /nodes; fi ;;
 "-n kgpu-network get pods -o"*) cat /pods ;;
-"apply "*) [[ ! -s /refused ]] || { cat /refused >&2; exit 1; } ;;
+"apply "*) [[ ! -s /refused ]] || { cat /refused >&2; exit 1; }
+  if [[ -e /sent && -s /then ]]; then mv /then /pods; fi; : >/sent ;;
 "-n kgpu-network exec "*) said=$(</said.$4); [[ $said != fails ]] || { echo error dialing backend >&2; exit 1; }; printf '%s\n' "$said" ;;
 esac
 `)
 			s.stub("timeout", "#!/bin/bash\nexec /usr/bin/timeout \"$@\"\n")
 			s.write("refused", c.refused)
+			s.write("nodes", "node cp1 Ready=True\nnode w1 Ready=True\nnode w2 Ready=True\n")
+			s.write("under", c.nodes) // from the second look on
+			s.write("then", c.then)
 			s.write("pods", cmp.Or(c.pods, "cp1 10.244.0.2\nw1 10.244.1.2\nw2 10.244.2.2\n"))
 			for _, node := range []string{"cp1", "w1", "w2"} {
 				said, ok := c.said[node]
@@ -622,7 +645,7 @@ esac
 			}
 			s.value("nodes", "cp1\nw1\nw2\n")
 			s.value("proof", "the pods\n")
-			if !strings.HasPrefix(c.want, "STEP_FAILED") { // which does not wait
+			if !strings.HasPrefix(c.want, "STEP_FAILED") && c.then == "" && c.nodes == "" { // which do not wait
 				s.write(stepDir+"/timeout", "0")
 			}
 			r := s.step("cluster-ready")
@@ -637,6 +660,24 @@ esac
 				t.Errorf("%t is told", told)
 			}
 		})
+	}
+}
+
+func TestPodsOfTheProof(t *testing.T) {
+	t.Parallel()
+	tell := template.Must(template.New("").Parse(quoted(t, stepText(t, "cluster-ready"), "proof_template")))
+	for want, status := range map[string]object{
+		"w1 10.244.1.2\n":                  {"phase": "Running", "podIP": "10.244.1.2"},
+		"w1 -\n":                           {"phase": "Pending"},
+		"w1 - \"no space \\\"left\\\"\"\n": {"phase": "Pending", "containerStatuses": []any{object{"state": object{"waiting": object{"reason": "ErrImagePull", "message": `no space "left"`}}}}},
+		"w1 ended \"The node was low on resource\"\n": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource", "podIP": "10.244.1.2"},
+		"w1 ended \"OutOfpods\"\n":                    {"phase": "Failed", "reason": "OutOfpods"},
+		"w1 ended \"it ended\"\n":                     {"phase": "Succeeded", "containerStatuses": []any{object{"state": object{"terminated": object{"exitCode": 0}}}}},
+	} {
+		var out strings.Builder
+		if err := tell.Execute(&out, object{"items": []any{object{"metadata": object{"name": "w1"}, "status": status}}}); err != nil || out.String() != want {
+			t.Errorf("%q, %v, want %q", out.String(), err, want)
+		}
 	}
 }
 

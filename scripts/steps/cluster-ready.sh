@@ -128,12 +128,21 @@ explain() {
   kube get events --all-namespaces --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15
 }
 
+# refuse_pressure LATE WORDS fails where nodes under pressure are all that is waited for. A kubelet keeps such a condition for
+# minutes after it has made room: nobody waits for that.
+refuse_pressure() {
+  local pressed='node [^,( ]+ \([A-Za-z]+Pressure\)'
+  if [[ ! $1 =~ ^$pressed(,$pressed)*$ ]]; then return 0; fi
+  explain "$1" 2>&1 || true
+  fail NODE_PRESSURE "not ready: $2"
+}
+
 # send_pods makes the pods of the proof, if the API server takes them now: they start as soon as their nodes have a network.
-sent=
+sent='' made=''
 send_pods() {
   if [[ -n $sent || ! -f $KGPU_STEP/values/proof ]]; then return; fi
   if kube_apply "$KGPU_STEP/values/proof" >/dev/null 2>"$KGPU_STEP/errors"; then
-    sent=yes
+    sent=yes made=yes
   elif grep -q 'may not change fields' "$KGPU_STEP/errors"; then # those of a run that was killed, of another version
     delete_namespace
   elif grep -q 'failed to download openapi' "$KGPU_STEP/errors"; then # kubectl asks for it first: the server is away
@@ -145,9 +154,9 @@ send_pods() {
 
 not_taken() { printf 'the API server does not take the pods of the proof: %s' "$(tail -n 1 "$KGPU_STEP/errors" 2>/dev/null)"; }
 
-# A line for each pod of the proof: its node, its address or -, and what its container waits for, quoted.
+# A line for each pod of the proof: its node, its address or - (ended: it will have none), and why, quoted.
 # shellcheck disable=SC2016 # Go's template
-proof_template='{{range .items}}{{.metadata.name}} {{if and (eq .status.phase "Running") .status.podIP}}{{js .status.podIP}}{{else}}-{{end}}{{range .status.containerStatuses}}{{with .state.waiting}} {{printf "%q" (or .message .reason "")}}{{end}}{{end}}
+proof_template='{{range .items}}{{.metadata.name}} {{if eq .status.phase "Failed" "Succeeded"}}ended {{printf "%q" (or .status.message .status.reason "it ended")}}{{else if and (eq .status.phase "Running") .status.podIP}}{{js .status.podIP}}{{else}}-{{end}}{{range .status.containerStatuses}}{{with .state.waiting}} {{printf "%q" (or .message .reason "")}}{{end}}{{end}}
 {{end}}'
 
 # What a pod does, with the host's programs: a pod that refuses a port is there. Nothing listens in the pods of the proof.
@@ -185,24 +194,52 @@ lacks() {
   printf '%s' "${words:-it does not tell why}"
 }
 
+# The pods of the proof, by their nodes: the address, or - and why there is none; and why the last pod on the node ended.
+declare -A at=() last_end=()
+
+# look_for_pods fills `at`. A pod that a kubelet evicted or refused never runs again, and one that somebody deleted does not come by
+# itself: those are made anew, but not on a node under pressure, where they would end again.
+look_for_pods() {
+  local said node address words late anew='' answered=yes
+  at=()
+  said=$(kube -n "$namespace" get pods -o go-template="$proof_template" 2>/dev/null) || answered=
+  while read -r node address words; do
+    case $address in
+      '') ;;
+      ended)
+        last_end[$node]=$words anew=yes
+        kube -n "$namespace" delete pod "$node" --grace-period=0 --force --wait=false >/dev/null 2>&1 || true
+        ;;
+      *[!0-9.]*) at[$node]=-$words ;;
+      *) at[$node]=$address ;;
+    esac
+  done <<<"$said"
+  for node in "${nodes[@]}"; do
+    if [[ -z ${at[$node]:-} ]]; then anew=$answered; fi
+    if [[ ${at[$node]:--} == - ]]; then at[$node]=-${last_end[$node]:-it has no address}; fi
+  done
+  if [[ -n $anew ]]; then
+    sent='' late=$(pending)
+    refuse_pressure "$late" "${late//,/, }"
+  fi
+}
+
 # prove returns when each pod has reached the next and the DNS. What a new network or DNS does not do at once it may do in
 # a moment; a pod that has reached both has proven it.
 prove() {
-  local patience=60 began=0 node address words next i reason late
-  local -A at=() proven=()
+  local patience=60 began=0 node words next i reason late
+  local -A proven=()
   local -a unreached unresolved looking
   if [[ ! -f $KGPU_STEP/values/proof ]]; then return; fi
   waiting "pods on ${#nodes[@]} nodes reach each other and the DNS"
   while :; do
     send_pods
-    at=() late=$(not_taken)
+    late=$(not_taken)
     if [[ -n $sent ]]; then
-      while read -r node address words; do
-        if [[ $address =~ ^[0-9.]+$ ]]; then at[$node]=$address; else at[$node]=-${words:-it has no address}; fi
-      done < <(kube -n "$namespace" get pods -o go-template="$proof_template" 2>/dev/null)
+      look_for_pods
       late=
       for node in "${nodes[@]}"; do
-        if [[ ${at[$node]:--} == -* ]]; then late="the pod of the proof on $node does not run: $(unquoted "${at[$node]#-}")" && break; fi
+        if [[ ${at[$node]} == -* ]]; then late="the pod of the proof on $node does not run: $(unquoted "${at[$node]#-}")" && break; fi
       done
     fi
     unreached=() unresolved=()
@@ -254,7 +291,7 @@ some() {
 
 # end_proof deletes the pods at once, so that nobody meets them, and lets the namespace go.
 end_proof() {
-  [[ -n $sent ]] || return 0
+  [[ -n $made ]] || return 0
   kube -n "$namespace" delete pods --all --grace-period=0 --force --wait=false >/dev/null 2>&1 || true
   delete_namespace
 }
@@ -263,7 +300,7 @@ if [[ -f $KGPU_STEP/values/proof ]]; then
   network_unproven
   trap end_proof EXIT
 fi
-told='' rounds=0 kept='' pressed='node [^,( ]+ \([A-Za-z]+Pressure\)'
+told='' rounds=0 kept=''
 while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
   send_pods
   watch_pulls --all-namespaces
@@ -271,11 +308,11 @@ while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
   rounds=$((rounds + 1))
   words=$(pull_text)
   why="${late//,/, }${words:-$kept}"
-  # A kubelet keeps such a condition for minutes after it has made room: nobody waits for that alone.
-  if [[ $late =~ ^$pressed(,$pressed)*$ || $(seconds_left) -le 0 ]]; then
+  refuse_pressure "$late" "$why"
+  if [[ $(seconds_left) -le 0 ]]; then
     explain "$late" 2>&1 || true
     reason=${pull%%$'\t'*}
-    if [[ -z $reason && $late =~ $pressed ]]; then reason=NODE_PRESSURE; fi
+    if [[ -z $reason && $late =~ \([A-Za-z]+Pressure\) ]]; then reason=NODE_PRESSURE; fi
     fail "${reason:-NODE_NOT_READY}" "not ready: $why"
   fi
   if [[ $why != "$told" ]]; then
