@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // FuzzDecode: decoding never panics, problems lie within the file, what is accepted stays accepted, and can be added to
@@ -64,7 +65,7 @@ func checkPositions(t *testing.T, data []byte, err error) {
 		if p.Line < 1 || p.Line > max(1, text.lines()) {
 			t.Fatalf("%q has %d lines: %s", data, text.lines(), p)
 		}
-		if p.Message == "" || strings.ContainsAny(p.String(), "\n\x00") {
+		if said := p.String(); p.Message == "" || said != printable.Line(said) {
 			t.Errorf("message %q", p)
 		}
 		// One column behind the line is where a value is missing.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // decoder walks the nodes of one file and collects every problem it meets.
@@ -25,7 +26,8 @@ func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
 }
 
 func (d *decoder) failHint(n *yaml.Node, path string, err error) {
-	p := Problem{File: d.file, Line: n.Line, Column: n.Column, Path: path, Message: err.Error()}
+	// Keys and values of the file are in both.
+	p := Problem{File: d.file, Line: n.Line, Column: n.Column, Path: printable.Line(path), Message: printable.Line(err.Error())}
 	if h, ok := errors.AsType[hint](err); ok {
 		p.Suggestion = h.suggestion
 	}

@@ -85,7 +85,8 @@ func address(s string) (string, error) {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		return s, usable(ip)
 	}
-	switch _, port, err := net.SplitHostPort(s); {
+	_, port, _ := net.SplitHostPort(s)
+	switch _, err := strconv.ParseUint(port, 10, 16); {
 	case strings.Contains(s, "@"): // and perhaps a password
 		return "", errors.New("is only the address: the user goes to `ssh: {user: …}`")
 	case len(s) > maxSubdomain:
@@ -94,7 +95,7 @@ func address(s string) (string, error) {
 		return "", fmt.Errorf("%q is not an IP address", s)
 	case hostNameExpression.MatchString(s):
 		return s, nil
-	case err == nil && port != "":
+	case err == nil:
 		return "", fmt.Errorf("%q: the port goes to `ssh: {port: %s}`", s, port)
 	}
 	return "", fmt.Errorf("%q is neither an IP address nor a DNS name", s)
