@@ -56,7 +56,7 @@ func (b *builder) bringUp() error {
 	b.letIn(plugin)
 	b.staysOpen(workers)
 	labelled := b.nodes(slices.Concat(started, joined))
-	if err := b.ready(slices.Concat(started, network, joined, labelled, settled, b.upgraded()), len(network) > 0, returning); err != nil {
+	if err := b.ready(slices.Concat(started, network, joined, labelled, settled, b.upgraded()), len(network) > 0, slices.Concat(planes, workers), returning); err != nil {
 		return err
 	}
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
@@ -275,7 +275,7 @@ func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 }
 
 // ready plans the wait for nodes, pod network and DNS, and the proof that pods of all nodes have both.
-func (b *builder) ready(needs []graph.Ref, applied bool, returning []*host) error {
+func (b *builder) ready(needs []graph.Ref, applied bool, joining, returning []*host) error {
 	var nodes []string
 	for _, h := range b.members() {
 		nodes = append(nodes, h.node)
@@ -286,6 +286,9 @@ func (b *builder) ready(needs []graph.Ref, applied bool, returning []*host) erro
 	}
 	if reason == "" && applied {
 		reason = "the pod network is applied anew"
+	}
+	if reason == "" && len(joining) > 0 { // a node may be ready whose join was cut off at its end
+		reason = "hosts join"
 	}
 	if reason == "" && len(returning) > 0 {
 		reason = "kubelets come back"

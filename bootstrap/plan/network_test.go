@@ -59,9 +59,14 @@ func TestNetworkProofThatIsOwed(t *testing.T) {
 	seen["cp1"].NetworkUnproven = false
 	workload := machine.NetworkWorkload[inv.Network]
 	have := seen["cp1"].Cluster.Workloads[workload]
+	hash := have.Hash
 	have.Hash = "another"
 	seen["cp1"].Cluster.Workloads[workload] = have
 	ready("applied anew", true)
+	have.Hash = hash
+	seen["cp1"].Cluster.Workloads[workload] = have
+	seen["w1"].Recorded = &facts.Record{Join: true}
+	ready("a join was cut off after its node was ready, and its token's step owes the proof", true)
 }
 
 // A node may be ready before kgpu, which was killed after it joined, comes again: the note that its network is to be proven is older.

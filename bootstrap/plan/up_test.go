@@ -109,6 +109,9 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		}
 		up := facts.Unit{Active: "active", Enabled: "enabled"}
 		applyAddon(t, s, f.Cluster)
+		if s.ID == "cluster/token" || strings.HasPrefix(s.ID, "addon/") {
+			f.NetworkUnproven = f.NetworkUnproven || input.Values["prove"] != ""
+		}
 		switch s.ID {
 		case "os/hosts":
 			f.Names = map[string][]netip.Addr{input.Values["name"]: {netip.MustParseAddr(input.Values["address"])}}
@@ -293,6 +296,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				}
 			}
 		case "cluster/ready":
+			f.NetworkUnproven = false
 			for _, w := range strings.Fields(input.Values["workloads"]) {
 				have := f.Cluster.Workloads[w]
 				have.Desired, have.Ready = 3, 3
