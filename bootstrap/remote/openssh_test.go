@@ -363,21 +363,21 @@ func TestOpenSSHFiles(t *testing.T) {
 func TestOpenSSHFilesWithoutConnection(t *testing.T) {
 	s := startSSHD(t)
 	h := dial(t, s.host)
-	dir := t.TempDir()
-	pipe := filepath.Join(dir, "pipe")
-	must(t, syscall.Mkfifo(pipe, 0o600))
+	long := filepath.Join(t.TempDir(), "long")
+	writeFile(t, long, nil)
+	must(t, os.Truncate(long, 1<<30))
+	watch, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+	must(t, err)
+	defer syscall.Close(watch)
+	_, err = syscall.InotifyAddWatch(watch, long, syscall.IN_ACCESS)
+	must(t, err)
 	go func() {
-		w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for who reads
-		if err != nil {
+		if _, err := syscall.Read(watch, make([]byte, 1<<10)); err != nil { // waits until the server reads from the file
 			t.Error(err)
-			return
 		}
-		defer w.Close()
-		_, _ = io.WriteString(w, "half")
 		s.kill()
-		<-t.Context().Done()
 	}()
-	if got, err := h.ReadFile(t.Context(), pipe, upTo(100)); !errors.Is(err, ErrLost) || got != nil {
-		t.Errorf("%q, %v", got, err)
+	if got, err := h.ReadFile(t.Context(), long, upTo(1<<30)); !errors.Is(err, ErrLost) || got != nil {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
