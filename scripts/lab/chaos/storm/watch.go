@@ -173,6 +173,9 @@ func changes(comm string, words []string) string {
 			return "apt"
 		}
 	default:
+		if has("update") && has("-c") {
+			return "" // with a configuration of its own, as scripts/reach.sh reads a repository: its lists lie apart from the host's
+		}
 		if has("update", "install", "remove", "purge", "autoremove", "upgrade", "dist-upgrade") && !has("-s", "--simulate", "--print-uris") {
 			return "apt"
 		}

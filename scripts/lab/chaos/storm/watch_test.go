@@ -51,12 +51,15 @@ func TestWatch(t *testing.T) {
 		"three":     {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt install y"}, {12, 1, in("w1", "c"), "dpkg -i z"}}, 3},
 		"by a user": {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl3/w1/init.scope", "dpkg --purge y"}}, 1},
 
-		"apt's own dpkg":     {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 10, in("w1", "a"), "sh -c y"}, {12, 11, in("w1", "a"), "dpkg --unpack x"}}, 0},
-		"two hosts":          {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w2", "b"), "apt-get install x"}}, 0},
-		"apt and kubeadm":    {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "kubeadm init"}}, 0},
-		"those that ask":     {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt-get -s install x"}, {12, 1, in("w1", "b"), "dpkg -l"}, {13, 1, in("w1", "b"), "kubeadm version"}}, 0},
-		"another lab":        {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl30/w1/system.slice/x.service", "apt-get install x"}}, 0},
-		"the machine itself": {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/", "apt-get install x"}}, 0},
+		"apt's own dpkg":  {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 10, in("w1", "a"), "sh -c y"}, {12, 11, in("w1", "a"), "dpkg --unpack x"}}, 0},
+		"two hosts":       {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w2", "b"), "apt-get install x"}}, 0},
+		"apt and kubeadm": {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "kubeadm init"}}, 0},
+		"those that ask":  {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt-get -s install x"}, {12, 1, in("w1", "b"), "dpkg -l"}, {13, 1, in("w1", "b"), "kubeadm version"}}, 0},
+		"lists of their own": {[]program{{10, 1, in("w1", "a"), "apt-get -c /tmp/a/apt.conf -q update"}, {11, 1, in("w1", "b"), "apt-get -c /tmp/b/apt.conf -q update"},
+			{12, 1, in("w1", "c"), "apt-get -q update"}}, 0},
+		"a configuration of its own": {[]program{{10, 1, in("w1", "a"), "apt-get -c /tmp/a/apt.conf install x"}, {11, 1, in("w1", "b"), "apt-get -q update"}}, 1},
+		"another lab":                {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl30/w1/system.slice/x.service", "apt-get install x"}}, 0},
+		"the machine itself":         {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/", "apt-get install x"}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatch(t.TempDir(), "kgpu-lab/kgl3")
