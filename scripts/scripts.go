@@ -11,7 +11,7 @@ var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
 var library = []string{
-	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "etcd-members", "fetch", "keys", "rules", "static-pods", "cluster", "kubeadm", "upgrade", "members", "etcd-tools", "etcd", "backup", "pods", "images", "deployment", "drain", "leave", "defences", "join", "undo",
+	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "etcd-members", "fetch", "keys", "rules", "static-pods", "keepalived", "cluster", "kubeadm", "upgrade", "members", "etcd-tools", "etcd", "backup", "pods", "images", "deployment", "drain", "leave", "defences", "join", "undo",
 }
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.

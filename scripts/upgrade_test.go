@@ -3,6 +3,8 @@ package scripts
 import (
 	"os"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +54,56 @@ func TestUpgradeOfAControlPlane(t *testing.T) {
 			t.Errorf("afterwards facts tell %q", f.Upgrading)
 		}
 	}
+}
+
+// TestVirtualIPGoesBeforeTheAPIServer: another control plane has the virtual address before the API server restarts, in every step that
+// restarts it on purpose, and may have it again when the step has ended, however it did. Where there is no other, nobody waits for one.
+func TestVirtualIPGoesBeforeTheAPIServer(t *testing.T) {
+	t.Parallel()
+	const conf = "vrrp_instance kgpu_api {\n    unicast_src_ip 10.0.0.10\n    unicast_peer {\n        10.0.0.11\n    }\n    virtual_ipaddress {\n        10.0.0.100/32 dev eth0\n    }\n}\n"
+	const ip = `#!/bin/bash
+[[ "$*" == "-o -4 address show to 10.0.0.100" && -e /run/kgpu-api-restarts ]] || exit 1
+[[ $(grep -c holds /tmp/calls) == 2 ]] || echo holds | tee -a /tmp/calls
+`
+	s := upgradeHost(t)
+	s.stub("ip", ip)
+	s.stub("kubeadm", strings.Replace(s.read("stubs/kubeadm"), "\n", "\n[[ ! -e /run/kgpu-api-restarts ]] || echo away >>/tmp/calls\n", 1))
+	s.value("how", "node")
+	run := func(conf string, want ...string) {
+		t.Helper()
+		s.write("etc/keepalived/keepalived.conf", conf)
+		s.write("tmp/calls", "")
+		s.ok(s.step("cluster-upgrade"))
+		if did := regexp.MustCompile("(?m)^(holds|away|kubeadm .*)$").FindAllString(s.calls(), -1); !slices.Equal(did, want) {
+			t.Errorf("it did %q, want %q", did, want)
+		}
+		s.absent("run/kgpu-api-restarts")
+	}
+	const upgrade = "kubeadm upgrade node; plane begun"
+	run(conf, "holds", "holds", "away", upgrade)
+	run(strings.ReplaceAll(conf, "unicast", "no"), upgrade)
+	s.write("etc/keepalived/keepalived.conf", conf)
+	s.write("kubeadm-fails", "error execution phase control-plane: it broke\n")
+	s.fails(s.step("cluster-upgrade"), 1, "UPGRADE_FAILED")
+	s.absent("run/kgpu-api-restarts")
+	for worker, want := range map[string]int{"yes": 0, "no": 2} {
+		s.write("tmp/calls", "")
+		s.value("worker", worker)
+		s.ok(s.step("kube-upgrade"))
+		if got := strings.Count(s.calls(), "holds\n"); got != want {
+			t.Errorf("a kubelet's upgrade, of a worker: %s, looked %d times who has the address, want %d", worker, got, want)
+		}
+	}
+
+	s = certifiedPlane(t)
+	s.stub("ip", ip)
+	s.write("etc/keepalived/keepalived.conf", conf)
+	s.value("renew", "all")
+	s.ok(s.step("certs-renew"))
+	if calls := s.calls(); strings.LastIndex(calls, "holds") < strings.Index(calls, "kubeadm certs renew") || strings.LastIndex(calls, "holds") > strings.Index(calls, "restart") {
+		t.Errorf("a renewal did\n%s", calls)
+	}
+	s.absent("run/kgpu-api-restarts")
 }
 
 // TestUpgradeThatIsSlow: what passes is tried again; what does not, is not.

@@ -13,9 +13,11 @@ import (
 
 const keepalivedCheck = "/etc/keepalived/kgpu-api-check"
 
-// keepalivedProbe tells whether the API server of this host works, as that itself says. Who may not ask is answered, too.
+// keepalivedProbe tells whether the API server of this host works, as that itself says: who may not ask is answered, too. The file is there
+// while a step restarts it, so that another control plane has the address before.
 const keepalivedProbe = `#!/bin/sh
-# Written by kgpu. Tells whether the API server of this host works: keepalived asks each second.
+# Written by kgpu. Tells whether the API server of this host works, and goes on to: keepalived asks each second.
+if [ -e /run/kgpu-api-restarts ]; then exit 1; fi
 case $(curl -sk --noproxy '*' -o /dev/null -m 1 -w '%{http_code}' https://127.0.0.1:6443/livez) in
   200 | 401 | 403) exit 0 ;;
   *) exit 1 ;;

@@ -24,7 +24,7 @@ cat <<'NEXT'
 
 Three Ready nodes, three cards that work, and a notebook that computes on one: its address is above. What to try next:
 
-  eval "$(scripts/lab/lab env)"                                # names of the lab's key and files, for examples/lab.yaml
+  eval "$(scripts/lab/lab env)"                                # what examples/lab.yaml asks for
   bin/kgpu plan examples/lab.yaml                              # nothing is to do
   "$KUBECTL" --kubeconfig examples/lab.kubeconfig get pods -A
   scripts/lab/lab ssh w1                                       # look around on a worker

@@ -83,7 +83,10 @@ undo_entry() {
       undo_reload=yes
       ;;
     swap) undo_swap "${args[@]}" ;;
-    virtual-ip) ip address delete "${args[0]}/32" dev "${args[1]}" 2>/dev/null || true ;; # of a keepalived that was killed
+    virtual-ip)
+      ip address delete "${args[0]}/32" dev "${args[1]}" 2>/dev/null || true # of a keepalived that was killed
+      rm -f "$api_restarts"
+      ;;
     api-name) hosts_forget "${args[0]}" ;;
     docker-network) undo_docker_network "${args[@]}" ;;
     images) undo_images ;;

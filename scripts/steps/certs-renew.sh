@@ -177,6 +177,7 @@ if [[ ! -e $KGPU_STEP/owed ]]; then
   for pod in "${also[@]}"; do [[ -e $stale/$pod ]] || owe "$pod"; done
   : >"$KGPU_STEP/owed"
 fi
+if [[ -f $stale/kube-apiserver || -f $stale/etcd ]]; then give_virtual_ip_away; fi
 # What ended because its certificates did is not started again for minutes: the kubelet forgets that when it begins anew.
 if [[ -z $(static_pod kube-apiserver) ]]; then unit_restart kubelet.service; fi
 for pod in "${pods[@]}"; do

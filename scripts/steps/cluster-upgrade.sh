@@ -39,6 +39,7 @@ set_gates() {
 wait_api
 set_gates
 upgrade_begins plane
+give_virtual_ip_away
 case $how in
   apply) kubeadm_upgrade apply "v$version" -y "${flags[@]}" ;;
   node) kubeadm_upgrade node "${flags[@]}" ;;

@@ -15,7 +15,11 @@ kubelet_told() {
 }
 
 upgrade_begins node
-if [[ $(value_or worker no) == yes ]]; then kubeadm_upgrade node "${flags[@]}"; fi
+if [[ $(value_or worker no) == yes ]]; then
+  kubeadm_upgrade node "${flags[@]}"
+else
+  give_virtual_ip_away # another minor version of the kubelet makes the static pods anew
+fi
 apt_install_version "$version" kubelet kubectl
 hold kubelet kubeadm kubectl
 systemctl daemon-reload
