@@ -281,17 +281,18 @@ func (b *builder) ready(needs []graph.Ref, applied bool, joining, returning []*h
 		nodes = append(nodes, h.node)
 	}
 	reason := b.notReady()
-	if reason == "" && b.upgrades() {
-		reason = "its Kubernetes changes"
-	}
-	if reason == "" && applied {
-		reason = "the pod network is applied anew"
-	}
-	if reason == "" && len(joining) > 0 { // a node may be ready whose join was cut off at its end
-		reason = "hosts join"
-	}
-	if reason == "" && len(returning) > 0 {
-		reason = "kubelets come back"
+	for _, due := range []struct {
+		so  bool
+		why string
+	}{
+		{b.upgrades(), "its Kubernetes changes"},
+		{applied, "the pod network is applied anew"},
+		{len(joining) > 0, "hosts join"}, // a node may be ready whose join was cut off at its end
+		{len(returning) > 0, "kubelets come back"},
+	} {
+		if reason == "" && due.so {
+			reason = due.why
+		}
 	}
 	if reason == "" {
 		b.skip(b.admin, "cluster/ready", "all nodes are ready")

@@ -22,7 +22,8 @@ echo "==> kgpu smoke examples/lab.yaml"
 "$kgpu" smoke examples/lab.yaml
 cat <<'NEXT'
 
-Three Ready nodes, three cards that work, and a notebook that computes on one: its address is above. What to try next:
+Three Ready nodes, three cards that work, and a notebook that computes on one: its address is above.
+What to try next:
 
   eval "$(scripts/lab/lab env)"                                # what examples/lab.yaml asks for
   bin/kgpu plan examples/lab.yaml                              # nothing is to do
