@@ -26,7 +26,7 @@ keepalived -t -f "$configuration" >"$KGPU_STEP/errors" 2>&1 || {
   cat "$KGPU_STEP/errors" >&2
   fail STEP_FAILED "keepalived refuses its configuration: $(tail -n 1 "$KGPU_STEP/errors")"
 }
-if unit_active keepalived.service && changed '/etc/keepalived/*'; then
+if unit_active keepalived.service && changed "$configuration"; then # the check is read each time it runs
   unit_restart keepalived.service
 fi
 unit_enable keepalived.service
