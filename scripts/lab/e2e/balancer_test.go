@@ -63,7 +63,7 @@ func TestPlanesBehindABalancer(t *testing.T) {
 			c.exec(t, h, "until curl -sk https://127.0.0.1:6443/readyz | grep -q ok; do sleep 1; done")
 		}
 		c.up(t)
-		c.nothingToDo(t, hosts...)
+		kgpu(t, 0, "plan", c.inventory)
 	})
 	must(t, "reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)

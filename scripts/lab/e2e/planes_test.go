@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,7 +84,7 @@ func TestPlanes(t *testing.T) {
 	if !testing.Short() {
 		d.version = "1.36.3"
 		must(t, "an upgrade", func(t *testing.T) { c.upgradesPlanes(t, d.version, virtual, hosts) })
-		c.planesComeAndGo(t, d, cards, virtual)
+		c.planesComeAndGo(t, d, cards, virtual, fresh)
 	}
 	must(t, "reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
@@ -137,8 +138,8 @@ func (c *cluster) provenOn(t *testing.T, s *session, cards int, hosts ...string)
 	}
 }
 
-// planesComeAndGo is what happens to control planes in the long run.
-func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual string) {
+// planesComeAndGo is what happens to control planes in the long run. fresh gets the snapshot of the machine that replaces one.
+func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual string, fresh snapshots) {
 	l := c.lab
 	must(t, "all commands while one is down", func(t *testing.T) { c.commandsWithout(t, "cp1") })
 	must(t, "quorum is lost", func(t *testing.T) {
@@ -152,13 +153,14 @@ func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual st
 		l.verb(t, "start", "w2")
 		c.answers(t, virtual)
 	})
+	l.verb(t, "kill", "cp1")
+	if err := os.RemoveAll(l.Host("cp1")); err != nil {
+		t.Fatal(err)
+	}
+	l.up(t, "--workers", "4")
+	l.verb(t, "reboot", "cp1")
+	maps.Copy(fresh, l.snapshot(t, "cp1"))
 	must(t, "the first is lost, and another machine takes its place", func(t *testing.T) {
-		l.verb(t, "kill", "cp1")
-		if err := os.RemoveAll(l.Host("cp1")); err != nil {
-			t.Fatal(err)
-		}
-		l.up(t, "--workers", "4")
-		l.verb(t, "reboot", "cp1")
 		for _, step := range []string{"cluster/token", "cluster/join-control-plane"} {
 			s := start(t, "", "up", "--output", "json", c.inventory)
 			s.await(t, step+" began", func(e event) bool { return e.Event == "step.start" && e.Step == step })
