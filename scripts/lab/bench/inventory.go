@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"net/netip"
 	"os"
 	"path/filepath"
 )
 
 // inventory writes the inventory of these hosts, the first of which is the control plane, with its known_hosts file
-// beside it. It is JSON, which is YAML too.
+// beside it. It is JSON, which is YAML too. Certificates have the address of the control plane's relay from the start: kgpu
+// renews those that lack an address of the inventory.
 func (l *lab) inventory(name string, list []host) (path, trust string, err error) {
 	trust = filepath.Join(l.dir, name+".known_hosts")
 	if err := os.WriteFile(trust, knownHosts(list), 0o600); err != nil {
@@ -28,6 +30,7 @@ func (l *lab) inventory(name string, list []host) (path, trust string, err error
 	text, err := json.MarshalIndent(object{
 		"cluster": "bench",
 		"kubernetes": object{
+			"clusterConfiguration": object{"apiServer": object{"certSANs": []netip.Addr{relayAddress(list[0])}}},
 			// For a machine with cgroup v1, and for hosts that share a kernel: as in examples/lab.yaml.
 			"kubeletConfiguration":   object{"failCgroupV1": false},
 			"ignorePreflightErrors":  []string{"SystemVerification"},

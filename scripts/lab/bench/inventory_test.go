@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,10 @@ func TestInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct {
-		SSH   struct{ Key, KnownHosts string }
+		SSH        struct{ Key, KnownHosts string }
+		Kubernetes struct {
+			ClusterConfiguration struct{ APIServer struct{ CertSANs []string } }
+		}
 		Hosts []struct {
 			Address, Name, Role, PrivateAddress string
 			SSH                                 struct{ Port int }
@@ -71,6 +75,9 @@ func TestInventory(t *testing.T) {
 	if len(got.Hosts) != 2 || got.Hosts[0].Role != "control-plane" || got.Hosts[1].Role != "worker" ||
 		got.Hosts[1].Address != "10.199.7.11" || got.Hosts[1].SSH.Port != 23 || got.Hosts[1].PrivateAddress != "10.199.7.11" {
 		t.Errorf("hosts: %+v", got.Hosts)
+	}
+	if names := got.Kubernetes.ClusterConfiguration.APIServer.CertSANs; !slices.Equal(names, []string{"127.1.7.10"}) {
+		t.Errorf("the API server's certificate has %q", names)
 	}
 	if known, err := os.ReadFile(trust); err != nil || string(known) != string(knownHosts(testHosts(t))) {
 		t.Errorf("known_hosts %q, %v", known, err)

@@ -20,14 +20,18 @@ type relays struct {
 	wg        sync.WaitGroup
 }
 
-// startRelays listens for these hosts on 127.1.x.y, where x.y is the end of the host's address. The delay is one way's:
-// half of what a round trip takes more.
+// relayAddress is where the relay of a host listens: 127.1.x.y, where x.y is the end of the host's address.
+func relayAddress(h host) netip.Addr {
+	b := h.address.As4()
+	return netip.AddrFrom4([4]byte{127, 1, b[2], b[3]})
+}
+
+// startRelays listens for these hosts. The delay is one way's: half of what a round trip takes more.
 func startRelays(list []host, delay time.Duration) (*relays, error) {
 	r := &relays{delay: delay, conns: map[net.Conn]bool{}}
 	for _, h := range list {
-		b := h.address.As4()
 		target := h.sshd.String()
-		h.sshd = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, b[2], b[3]}), relayPort)
+		h.sshd = netip.AddrPortFrom(relayAddress(h), relayPort)
 		listener, err := net.Listen("tcp", h.sshd.String())
 		if err != nil {
 			r.stop()
