@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -21,16 +22,16 @@ import (
 )
 
 // growing is a site with a control plane that is one, and a host w1 that its inventory, which is a file, does not have yet.
-func growing(t *testing.T) (s *site, o Options, w1 inventory.Target) {
+func growing(t *testing.T) (s *sitetest.Site, o Options, w1 inventory.Target) {
 	t.Helper()
 	s, o = newSite(t)
-	s.member = strings.ReplaceAll(s.member, "10.199.1.11", "10.0.0.11") // where the cluster has the node
+	s.Member = strings.ReplaceAll(s.Member, "10.199.1.11", "10.0.0.11") // where the cluster has the node
 	key := sshtest.NewKey()
-	cp := sshtest.Listen(t, sshtest.Config{HostKeys: []ssh.Signer{key}, Exec: func(e *sshtest.Exec) int { return s.exec("cp1", e) }})
-	s.servers["w1"] = sshtest.Listen(t, sshtest.Config{
-		HostKeys: []ssh.Signer{key}, Authorized: []ssh.PublicKey{cp.ClientKey().PublicKey()}, Exec: func(e *sshtest.Exec) int { return s.exec("w1", e) },
+	cp := sshtest.Listen(t, sshtest.Config{HostKeys: []ssh.Signer{key}, Exec: func(e *sshtest.Exec) int { return s.Exec("cp1", e) }})
+	s.Servers["w1"] = sshtest.Listen(t, sshtest.Config{
+		HostKeys: []ssh.Signer{key}, Authorized: []ssh.PublicKey{cp.ClientKey().PublicKey()}, Exec: func(e *sshtest.Exec) int { return s.Exec("w1", e) },
 	})
-	s.joined["cp1"] = true
+	s.Joined["cp1"] = true
 	path := filepath.Join(t.TempDir(), "inventory.yaml")
 	at := cp.Host()
 	text := fmt.Sprintf("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\nnotebook: {framework: none}\ntimeouts: {link: 1s, reboot: 1s}\nssh: {key: %s, hostKey: %q}\n"+
@@ -39,7 +40,7 @@ func growing(t *testing.T) (s *site, o Options, w1 inventory.Target) {
 	inv, err := inventory.Load(path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
 	must(t, err)
 	o.Inventory = inv
-	return s, o, inventory.Target{User: "root", Address: "localhost", Port: s.servers["w1"].Host().SSH.Port}
+	return s, o, inventory.Target{User: "root", Address: "localhost", Port: s.Servers["w1"].Host().SSH.Port}
 }
 
 func content(t *testing.T, path string) string {
@@ -57,19 +58,19 @@ func TestAddWorker(t *testing.T) {
 	if want := before + fmt.Sprintf("  - {address: localhost, name: w1, ssh: {user: root, port: %d}}\n", w1.Port); content(t, o.Inventory.Path) != want {
 		t.Errorf("the inventory is\n%s\nwant\n%s", content(t, o.Inventory.Path), want)
 	}
-	if !slices.Contains(s.did, "w1 cluster/join") {
-		t.Errorf("done: %q", s.did)
+	if !slices.Contains(s.Did, "w1 cluster/join") {
+		t.Errorf("done: %q", s.Did)
 	}
 
 	// Again, in another spelling or by its name: there is nothing to do.
 	inv, err := inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
 	must(t, err)
-	o.Inventory, s.did = inv, nil
+	o.Inventory, s.Did = inv, nil
 	before = content(t, o.Inventory.Path)
 	w1.Address = "LOCALHOST."
 	must(t, AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}, {Address: "w1"}}, inventory.Way{}, func(*graph.Graph) error { return nil }))
-	if content(t, o.Inventory.Path) != before || slices.Contains(s.did, "w1 cluster/join") {
-		t.Errorf("again: %q, and the inventory is\n%s", s.did, content(t, o.Inventory.Path))
+	if content(t, o.Inventory.Path) != before || slices.Contains(s.Did, "w1 cluster/join") {
+		t.Errorf("again: %q, and the inventory is\n%s", s.Did, content(t, o.Inventory.Path))
 	}
 	var usage *reason.UsageError
 	for _, other := range []inventory.Target{{Address: "localhost", User: "joe"}, {Address: "localhost", Port: 22}} {
@@ -92,8 +93,8 @@ func TestAddControlPlane(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "kubernetes.virtualIP") {
 		t.Errorf("three, and nothing leads to them: %v", err)
 	}
-	if now := content(t, o.Inventory.Path); now != before || len(s.did) > 0 {
-		t.Errorf("done: %q; the inventory is\n%s", s.did, now)
+	if now := content(t, o.Inventory.Path); now != before || len(s.Did) > 0 {
+		t.Errorf("done: %q; the inventory is\n%s", s.Did, now)
 	}
 	both, v := []inventory.Target{w1, {Address: "10.0.0.12"}}, "10.0.0.100"
 	if err := AddControlPlane(t.Context(), o, both, "10.0.0.12", inventory.Way{}, show); err == nil || !strings.Contains(err.Error(), "10.0.0.12 is the address of a host") {
@@ -139,7 +140,7 @@ func TestAddWorkerAnotherWay(t *testing.T) {
 		added, _ := strings.CutPrefix(content(t, o.Inventory.Path), text)
 		want := fmt.Sprintf("  - {address: localhost, name: w1, ssh: {user: root, port: %d, key: %s, sudoPassword: \"${SUDO}\"", w1.Port, key)
 		if !asks {
-			want += ", hostKey: " + s.servers["w1"].HostKeyLine()
+			want += ", hostKey: " + s.Servers["w1"].HostKeyLine()
 		}
 		if added != want+"}}\n" {
 			t.Errorf("added %q, want %q", added, want)
@@ -154,7 +155,7 @@ func TestAddWorkerAnotherWay(t *testing.T) {
 func TestAddWorkerWrongWay(t *testing.T) {
 	for want, way := range map[string]inventory.Way{"ssh.user: ": {User: "-oProxyCommand"}, "--sudo-password ": {SudoPassword: "hunter22"}} {
 		s, o, w1 := growing(t)
-		s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
+		s.Looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
 		usage := (*reason.UsageError)(nil)
 		if err := AddWorker(t.Context(), o, []inventory.Target{w1}, way, nil); !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%v, want %s", err, want)
@@ -166,7 +167,7 @@ func TestAddWorkerWrongWay(t *testing.T) {
 func TestAddWorkerOutOfReach(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
-	s.servers["w1"].Stop()
+	s.Servers["w1"].Stop()
 	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return nil })
 	if !errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) || content(t, o.Inventory.Path) != before {
 		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
@@ -177,7 +178,7 @@ func TestAddWorkerOutOfReach(t *testing.T) {
 func TestAddWorkerThatIsLost(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { s.servers["w1"].Stop(); return nil })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { s.Servers["w1"].Stop(); return nil })
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.SSHLost || all[0].Host != "localhost" || content(t, o.Inventory.Path) != before {
 		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
 	}
@@ -205,8 +206,8 @@ func TestAddWorkerToAFileThatChanges(t *testing.T) {
 	mine := content(t, o.Inventory.Path) + "# mine\n"
 	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return os.WriteFile(o.Inventory.Path, []byte(mine), 0o600) })
 	var usage *reason.UsageError
-	if !errors.As(err, &usage) || content(t, o.Inventory.Path) != mine || len(s.did) > 0 {
-		t.Errorf("%v; done %q; the inventory is\n%s", err, s.did, content(t, o.Inventory.Path))
+	if !errors.As(err, &usage) || content(t, o.Inventory.Path) != mine || len(s.Did) > 0 {
+		t.Errorf("%v; done %q; the inventory is\n%s", err, s.Did, content(t, o.Inventory.Path))
 	}
 }
 
@@ -216,7 +217,7 @@ func TestAddWorkerToAFileThatCannotBeWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("x", 255))
 	must(t, os.Rename(o.Inventory.Path, path))
 	o.Inventory.Path = path
-	s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
+	s.Looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
 	usage := (*reason.UsageError)(nil)
 	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return nil }); !errors.As(err, &usage) {
 		t.Errorf("%v", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pkg/sftp"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/archive"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -79,11 +80,11 @@ type writeEnd struct{ io.Writer }
 func (writeEnd) Close() error { return nil }
 
 // backedUpSite is a cluster whose hosts have these files to back up.
-func backedUpSite(t *testing.T) (*site, Options, hostFolder) {
+func backedUpSite(t *testing.T) (*sitetest.Site, Options, hostFolder) {
 	t.Helper()
 	s, o := newSite(t, "cp1", "w1")
-	s.joined["cp1"], s.joined["w1"] = true, true
-	s.more["cp1"] = "kubeadm-file=/etc/kubernetes/manifests/kube-apiserver.yaml\napiserver-image=registry.k8s.io/kube-apiserver:v1.36.3\n"
+	s.Joined["cp1"], s.Joined["w1"] = true, true
+	s.More["cp1"] = "kubeadm-file=/etc/kubernetes/manifests/kube-apiserver.yaml\napiserver-image=registry.k8s.io/kube-apiserver:v1.36.3\n"
 	o.Inventory.Path, o.Inventory.Cluster = filepath.Join(t.TempDir(), "inventory.yaml"), "lab"
 	put(t, o.Inventory.Path, "hosts: []\n")
 	folder := hostFolder{t.TempDir()}
@@ -102,18 +103,18 @@ func backedUpSite(t *testing.T) (*site, Options, hostFolder) {
 		"w1":  {"files": listed("ledger.tar")},
 	}
 	for host := range told {
-		s.at[host+" backup/take"] = func(e *sshtest.Exec) int {
+		s.At[host+" backup/take"] = func(e *sshtest.Exec) int {
 			for name, value := range told[host] {
 				fmt.Fprintf(e.Stdout, "O\tbackup/take\t%s\t%s\n", name, base64.StdEncoding.EncodeToString([]byte(value)))
 			}
 			fmt.Fprint(e.Stdout, "D\tbackup/take\t0\t1\t\t\nE\t0\n")
 			return 0
 		}
-		s.servers[host].Handle(func(e *sshtest.Exec) int {
+		s.Servers[host].Handle(func(e *sshtest.Exec) int {
 			if folder.exec(e) {
 				return 0
 			}
-			return s.exec(host, e)
+			return s.Exec(host, e)
 		})
 	}
 	return s, o, folder
@@ -136,8 +137,8 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("no %s", name)
 		}
 	}
-	if !slices.Contains(s.did, "cp1 backup/clear") || !slices.Contains(s.did, "w1 backup/clear") || !strings.Contains(words.String(), "not encrypted") {
-		t.Errorf("did %q; said %q", s.did, words.String())
+	if !slices.Contains(s.Did, "cp1 backup/clear") || !slices.Contains(s.Did, "w1 backup/clear") || !strings.Contains(words.String(), "not encrypted") {
+		t.Errorf("did %q; said %q", s.Did, words.String())
 	}
 	var usage *reason.UsageError
 	if _, err := Backup(t.Context(), o, BackupOptions{File: file, Now: time.Now()}); !errors.As(err, &usage) {
@@ -145,17 +146,17 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	put(t, filepath.Join(folder.dir, "etcd.db"), "of now")
-	s.did = nil
+	s.Did = nil
 	refused := errors.New("no")
 	ro := RestoreOptions{File: file, Show: func(*graph.Graph) error { return nil }, Sure: func(*graph.Graph, *archive.Archive) error { return refused }}
-	if err := Restore(t.Context(), o, ro); !errors.Is(err, refused) || len(s.did) > 0 {
-		t.Fatalf("%v; did %q", err, s.did)
+	if err := Restore(t.Context(), o, ro); !errors.Is(err, refused) || len(s.Did) > 0 {
+		t.Fatalf("%v; did %q", err, s.Did)
 	}
 	ro.Sure = func(*graph.Graph, *archive.Archive) error { return nil }
 	must(t, Restore(t.Context(), o, ro))
 	for _, step := range []string{"cp1 restore/begin", "cp1 restore/data", "w1 restore/kubelet", "cp1 restore/end"} {
-		if !slices.Contains(s.did, step) {
-			t.Errorf("no %s: %q", step, s.did)
+		if !slices.Contains(s.Did, step) {
+			t.Errorf("no %s: %q", step, s.Did)
 		}
 	}
 	if content, err := os.ReadFile(filepath.Join(folder.dir, "etcd.db")); err != nil || !strings.HasPrefix(string(content), "SNAPSHOT") || len(content) != 800_000 {
@@ -166,7 +167,7 @@ func TestBackupAndRestore(t *testing.T) {
 // TestBackupThatFails leaves no archive, and nothing on the hosts; a worker that cannot be asked is left out.
 func TestBackupThatFails(t *testing.T) {
 	s, o, _ := backedUpSite(t)
-	s.servers["w1"].Stop()
+	s.Servers["w1"].Stop()
 	file := filepath.Join(t.TempDir(), "backup")
 	_, err := Backup(t.Context(), o, BackupOptions{File: file, Now: time.Now()})
 	must(t, err)
@@ -175,16 +176,16 @@ func TestBackupThatFails(t *testing.T) {
 	if _, has := a.Find(archive.Ledger("w1")); has || a.Hosts[1].Node != "" {
 		t.Errorf("%+v", a.Hosts)
 	}
-	s.at["cp1 backup/take"] = func(e *sshtest.Exec) int {
+	s.At["cp1 backup/take"] = func(e *sshtest.Exec) int {
 		fmt.Fprint(e.Stdout, "D\tbackup/take\t1\t1\tBACKUP_FAILED\tno snapshot\nE\t1\n")
 		return 0
 	}
-	s.did = nil
+	s.Did = nil
 	_, err = Backup(t.Context(), o, BackupOptions{File: file + "2", Now: time.Now()})
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.BackupFailed {
 		t.Error(err)
 	}
-	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*2*")); err != nil || len(left) > 0 || !slices.Contains(s.did, "cp1 backup/clear") {
-		t.Errorf("left %q; did %q", left, s.did)
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*2*")); err != nil || len(left) > 0 || !slices.Contains(s.Did, "cp1 backup/clear") {
+		t.Errorf("left %q; did %q", left, s.Did)
 	}
 }

@@ -7,19 +7,20 @@ import (
 	"path/filepath"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // drivers is a site whose workers are nodes, and are drained for a driver.
-func drivers(t *testing.T) (*site, Options) {
+func drivers(t *testing.T) (*sitetest.Site, Options) {
 	t.Helper()
 	s, o := newSite(t, "cp1", "w1", "w2")
 	for _, h := range []string{"cp1", "w1", "w2"} {
-		s.joined[h] = true
+		s.Joined[h] = true
 	}
 	for _, w := range []string{"w1", "w2"} {
-		s.more[w] = "pci=0000:17:00.0 030200 20b0 nouveau\nnouveau=3\nkernel-headers=1\n"
+		s.More[w] = "pci=0000:17:00.0 030200 20b0 nouveau\nnouveau=3\nkernel-headers=1\n"
 	}
 	o.Only = []string{"driver/*"}
 	return s, o
@@ -46,7 +47,7 @@ func TestAgreementReachesTheDrains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := drivers(t)
-			s.pods = c.pods
+			s.Pods = c.pods
 			asked := 0
 			o.Agree = func(d []session.Disruption) (bool, error) {
 				asked++
@@ -54,9 +55,9 @@ func TestAgreementReachesTheDrains(t *testing.T) {
 					t.Errorf("asked about %+v", d)
 				}
 				if c.changes {
-					s.mu.Lock()
-					s.more["w2"] = ""
-					s.mu.Unlock()
+					s.Mu.Lock()
+					s.More["w2"] = ""
+					s.Mu.Unlock()
 				}
 				return c.agree(asked, d)
 			}
@@ -64,8 +65,8 @@ func TestAgreementReachesTheDrains(t *testing.T) {
 			if c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("%v, want %v", err, c.err)
 			}
-			if got := fmt.Sprint(s.agreed); got != c.want || asked != c.asked {
-				t.Errorf("asked %d times, the drains were told %s, want %s; %v; did %q", asked, got, c.want, err, s.did)
+			if got := fmt.Sprint(s.Agreed); got != c.want || asked != c.asked {
+				t.Errorf("asked %d times, the drains were told %s, want %s; %v; did %q", asked, got, c.want, err, s.Did)
 			}
 		})
 	}

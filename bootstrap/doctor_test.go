@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
@@ -72,7 +73,7 @@ func TestDoctor(t *testing.T) {
 	o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost, &gone.fakeHost)
 	o.Events = event.Discard
 	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return id == "SSH_UNREACHABLE" || strings.HasPrefix(id, "GPU_") })
-	nobody := silent(t, "w2")
+	nobody := sitetest.Silent(t, "w2")
 	o.Inventory.Hosts[2].Address, o.Inventory.Hosts[2].SSH = nobody.Address, nobody.SSH
 	line := "kernel-log=NVRM: Xid (PCI:0000:65:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
 	w1.more.Store(&line)
@@ -170,7 +171,7 @@ func TestFixLooksAgain(t *testing.T) {
 	}
 	reset := func(h *examinedHost) {
 		mine(h, func(s string) string {
-			return strings.Replace(ofNodes.ReplaceAllString(s, "")+"end=1\n", "ledger=37\n", "ledger=0\n", 1)
+			return strings.Replace(sitetest.OfNodes.ReplaceAllString(s, "")+"end=1\n", "ledger=37\n", "ledger=0\n", 1)
 		})
 	}
 	rebooted := func(h *examinedHost) {

@@ -21,6 +21,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -32,9 +33,6 @@ import (
 	"kgpu.dev/kgpu/scripts"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
-
-// evil is what a terminal would obey, and what is no UTF-8.
-const evil = "\x1b]0;evil\x07\x1b[2J\u009b31m\u202e\xff\x00"
 
 // fakeHost answers as a host with kgpu's scripts would, where nothing else is said.
 type fakeHost struct {
@@ -92,7 +90,7 @@ func (f *fakeHost) exec(e *sshtest.Exec) int {
 		if asked != nil {
 			return asked(e)
 		}
-		fmt.Fprint(e.Stdout, honest(f.name))
+		fmt.Fprint(e.Stdout, sitetest.Bare(f.name))
 		return 0
 	}
 	return 127
@@ -115,11 +113,6 @@ func stepsOf(bundle io.Reader) []string {
 			steps = append(steps, strings.TrimSpace(string(id)))
 		}
 	}
-}
-
-func honest(name string, more ...string) string {
-	return fmt.Sprintf("kgpu-facts=1\nnow=%d.0\nhostname=%s\nmachine-id=%[2]s\nos-release=ID=ubuntu\nos-release=VERSION_ID=\"24.04\"\nos-release=VERSION_CODENAME=noble\n"+
-		"kernel=6.8.0-31-generic\nvirt=kvm\nsystemd=1\ncgroup2=1\ncpus=8\nmemory-kib=16777216\narch=amd64\nledger=0\n%s\nend=1\n", time.Now().Unix(), name, strings.Join(more, "\n"))
 }
 
 // fakes is the servers of some hosts and the options of a run for them.
@@ -177,16 +170,6 @@ func wantReasons(t *testing.T, err error) {
 	}
 }
 
-// pour writes the piece until there are size bytes, or nobody takes them.
-func pour(w io.Writer, piece string, size int) {
-	text := []byte(strings.Repeat(piece, 1+64<<10/len(piece)))
-	for n := 0; n < size; n += len(text) {
-		if _, err := w.Write(text); err != nil {
-			return
-		}
-	}
-}
-
 // A host that lies about itself in whatever way ends the story with a reason, and neither memory nor the terminal suffers.
 func TestHostsThatLieInFacts(t *testing.T) {
 	was := session.FactsBounds
@@ -194,7 +177,7 @@ func TestHostsThatLieInFacts(t *testing.T) {
 	says := func(text string, status int) func(*sshtest.Exec) int {
 		return func(e *sshtest.Exec) int { fmt.Fprint(e.Stdout, text); return status }
 	}
-	whole := honest("cp")
+	whole := sitetest.Bare("cp")
 	r := rand.New(rand.NewPCG(4, 10))
 	cut := func() string { return whole[:1+r.IntN(len(whole)-2)] }
 	for name, c := range map[string]struct {
@@ -202,15 +185,15 @@ func TestHostsThatLieInFacts(t *testing.T) {
 		want  reason.ID
 		time  time.Duration
 	}{
-		"a gigabyte of lines":  {func(e *sshtest.Exec) int { pour(e.Stdout, "hostname="+evil+"\n", 1<<30); return 0 }, reason.HostOutputTooLarge, 0},
-		"a gigabyte of a line": {func(e *sshtest.Exec) int { pour(e.Stdout, "x", 1<<30); return 0 }, reason.HostOutputTooLarge, 0},
-		"errors without end":   {func(e *sshtest.Exec) int { pour(e.Stderr, evil+"\n", 1<<30); return 0 }, reason.HostUnending, time.Second},
+		"a gigabyte of lines":  {func(e *sshtest.Exec) int { sitetest.Pour(e.Stdout, "hostname="+sitetest.Evil+"\n", 1<<30); return 0 }, reason.HostOutputTooLarge, 0},
+		"a gigabyte of a line": {func(e *sshtest.Exec) int { sitetest.Pour(e.Stdout, "x", 1<<30); return 0 }, reason.HostOutputTooLarge, 0},
+		"errors without end":   {func(e *sshtest.Exec) int { sitetest.Pour(e.Stderr, sitetest.Evil+"\n", 1<<30); return 0 }, reason.HostUnending, time.Second},
 		"nothing, for ever":    {func(e *sshtest.Exec) int { <-e.Gone; return 0 }, reason.HostUnending, time.Second},
 		"nothing":              {says("", 0), reason.FactsFailed, 0},
-		"escapes":              {says(evil+"\n"+whole[:40]+"cpus="+evil+"\nend=1\n", 0), reason.FactsFailed, 0},
+		"escapes":              {says(sitetest.Evil+"\n"+whole[:40]+"cpus="+sitetest.Evil+"\nend=1\n", 0), reason.FactsFailed, 0},
 		"escapes and failure": {func(e *sshtest.Exec) int {
-			fmt.Fprint(e.Stdout, evil)
-			fmt.Fprint(e.Stderr, "no:\n"+evil+evil+"\n")
+			fmt.Fprint(e.Stdout, sitetest.Evil)
+			fmt.Fprint(e.Stderr, "no:\n"+sitetest.Evil+sitetest.Evil+"\n")
 			return 3
 		}, reason.FactsFailed, 0},
 		"half of it":      {says(cut(), 0), reason.FactsFailed, 0},
@@ -218,7 +201,7 @@ func TestHostsThatLieInFacts(t *testing.T) {
 		"half, then gone": {says(cut(), sshtest.Vanish), "", 0},
 		"gone":            {says("", sshtest.Vanish), "", 0},
 		"two answers":     {says(whole+whole+"more", 0), reason.FactsFailed, 0},
-		"deep files":      {says(honest("cp", "containerd-toml="+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a.", 1<<16)+"b=1"))), 0), reason.FactsFailed, 0},
+		"deep files":      {says(sitetest.Bare("cp", "containerd-toml="+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a.", 1<<16)+"b=1"))), 0), reason.FactsFailed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			session.FactsBounds = was
@@ -253,25 +236,28 @@ func TestHostsThatLieInBatches(t *testing.T) {
 	}{
 		"a gigabyte of an output": {func(e *sshtest.Exec, steps []string) int {
 			fmt.Fprintf(e.Stdout, "B\t%s\t0\nO\t%[1]s\tx\t", steps[0])
-			pour(e.Stdout, "QUJD", 1<<30)
+			sitetest.Pour(e.Stdout, "QUJD", 1<<30)
 			return 0
 		}, reason.HostOutputTooLarge},
 		"a line without end": {func(e *sshtest.Exec, steps []string) int {
 			fmt.Fprintf(e.Stdout, "B\t%s\t0\nL\t%[1]s\t", steps[0])
-			pour(e.Stdout, evil, 1<<28)
-			fmt.Fprintf(e.Stdout, "\nD\t%s\t1\t5\tSTEP_FAILED\t%s\nE\t1\n", steps[0], evil)
+			sitetest.Pour(e.Stdout, sitetest.Evil, 1<<28)
+			fmt.Fprintf(e.Stdout, "\nD\t%s\t1\t5\tSTEP_FAILED\t%s\nE\t1\n", steps[0], sitetest.Evil)
 			return 0
 		}, reason.StepFailed},
 		"waits without an end": {func(e *sshtest.Exec, steps []string) int {
-			pour(e.Stdout, fmt.Sprintf("W\t%s\t%[2]s1\nW\t%[1]s\t%[2]s2\n", steps[0], strings.Repeat("x", 60<<10)), 1<<28)
+			sitetest.Pour(e.Stdout, fmt.Sprintf("W\t%s\t%[2]s1\nW\t%[1]s\t%[2]s2\n", steps[0], strings.Repeat("x", 60<<10)), 1<<28)
 			return 0
 		}, reason.HostOutputTooLarge},
 		"escapes": {func(e *sshtest.Exec, steps []string) int {
-			fmt.Fprintf(e.Stdout, "%s\nB\t%s\t0\nL\t%[2]s\t%[1]s\nW\t%[2]s\t%[1]s\nL\t%[1]s\t%[1]s\nD\t%[2]s\t1\t5\t%[1]s\t%[1]s\nE\t1\n", evil, steps[0])
+			fmt.Fprintf(e.Stdout, "%s\nB\t%s\t0\nL\t%[2]s\t%[1]s\nW\t%[2]s\t%[1]s\nL\t%[1]s\t%[1]s\nD\t%[2]s\t1\t5\t%[1]s\t%[1]s\nE\t1\n", sitetest.Evil, steps[0])
 			return 0
 		}, reason.StepFailed},
-		"an error of escapes": {func(e *sshtest.Exec, _ []string) int { fmt.Fprint(e.Stderr, evil+"\n"+evil); return 9 }, reason.StepFailed},
-		"nothing":             {func(*sshtest.Exec, []string) int { return 0 }, reason.StepFailed},
+		"an error of escapes": {func(e *sshtest.Exec, _ []string) int {
+			fmt.Fprint(e.Stderr, sitetest.Evil+"\n"+sitetest.Evil)
+			return 9
+		}, reason.StepFailed},
+		"nothing": {func(*sshtest.Exec, []string) int { return 0 }, reason.StepFailed},
 		"noise": {func(e *sshtest.Exec, _ []string) int {
 			r := rand.New(rand.NewPCG(1, 2))
 			for range 1 << 12 {
@@ -319,7 +305,7 @@ func TestUpWithAnEvilKubeconfig(t *testing.T) {
 
 // A control plane that never ends its list of pods is not listened to for ever.
 func TestListOfPodsWithoutEnd(t *testing.T) {
-	o, _ := fakes(t, &fakeHost{name: "cp", pods: func(e *sshtest.Exec) int { pour(e.Stdout, "cp\tdefault/pod\t\n", 1<<30); return 0 }})
+	o, _ := fakes(t, &fakeHost{name: "cp", pods: func(e *sshtest.Exec) int { sitetest.Pour(e.Stdout, "cp\tdefault/pod\t\n", 1<<30); return 0 }})
 	_, err := shown(t, o, func(o Options) error {
 		open, err := session.Open(context.Background(), o.Options, o.Inventory.Hosts)
 		if err != nil {
@@ -337,10 +323,10 @@ func TestListOfPodsWithoutEnd(t *testing.T) {
 
 // A worker that calls itself the control plane, another worker, or an option, has no step planned for it anywhere.
 func TestAWorkerThatCallsItselfAnother(t *testing.T) {
-	for _, name := range []string{"cp", "w1", "--all", "$(touch /tmp/pwned)", evil} {
+	for _, name := range []string{"cp", "w1", "--all", "$(touch /tmp/pwned)", sitetest.Evil} {
 		t.Run(fmt.Sprintf("%q", name), func(t *testing.T) {
 			liar := &fakeHost{facts: func(e *sshtest.Exec) int {
-				fmt.Fprint(e.Stdout, honest(name, "control-plane=1", "api=1", "cluster=node\tcp\tu\tTrue", "kubelet-server=https://10.0.0.1:6443"))
+				fmt.Fprint(e.Stdout, sitetest.Bare(name, "control-plane=1", "api=1", "cluster=node\tcp\tu\tTrue", "kubelet-server=https://10.0.0.1:6443"))
 				return 0
 			}}
 			o, servers := fakes(t, &fakeHost{name: "cp"}, &fakeHost{name: "w1"}, liar)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
@@ -45,7 +46,7 @@ func (n *newcomers) host(name string, known bool, more ...string) *sshtest.Serve
 	n.t.Helper()
 	address := len(n.targets) + 1
 	f := &fakeHost{name: name, facts: func(e *sshtest.Exec) int {
-		fmt.Fprint(e.Stdout, honest(name, append([]string{"boot-id=" + name, "address=2: eth0    inet 10.7.0." + fmt.Sprint(address) + "/24 scope global eth0"}, more...)...))
+		fmt.Fprint(e.Stdout, sitetest.Bare(name, append([]string{"boot-id=" + name, "address=2: eth0    inet 10.7.0." + fmt.Sprint(address) + "/24 scope global eth0"}, more...)...))
 		return 0
 	}}
 	s := sshtest.Listen(n.t, sshtest.Config{Exec: f.exec})
@@ -387,7 +388,7 @@ func TestInitBastion(t *testing.T) {
 func TestInitHostile(t *testing.T) {
 	n := newNewcomers(t)
 	n.host("head", true)
-	n.host("evil", true, "hostname=evil", "os-release=PRETTY_NAME=\"x\ufffe"+evil+"\u0085hosts: []\"", "nvidia-loaded="+evil, anA100, "swap-active=h", "swap-active="+strings.Repeat("long", 300)+" file 1 0 -2")
+	n.host("evil", true, "hostname=evil", "os-release=PRETTY_NAME=\"x\ufffe"+sitetest.Evil+"\u0085hosts: []\"", "nvidia-loaded="+sitetest.Evil, anA100, "swap-active=h", "swap-active="+strings.Repeat("long", 300)+" file 1 0 -2")
 	w := n.init(nil)
 	if w.err != nil || len(w.inv.Hosts) != 2 {
 		t.Fatalf("%v", w.err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -41,13 +42,13 @@ func TestNoPlaceForTheKubeconfig(t *testing.T) {
 			must(t, os.Remove(filepath.Dir(path)))
 		}, reason.KubeconfigUnwritable},
 	} {
-		for command, story := range map[string]func(t *testing.T, prepare func(path string)) (*site, Options, error){
-			"up": func(t *testing.T, prepare func(string)) (*site, Options, error) {
+		for command, story := range map[string]func(t *testing.T, prepare func(path string)) (*sitetest.Site, Options, error){
+			"up": func(t *testing.T, prepare func(string)) (*sitetest.Site, Options, error) {
 				s, o := newSite(t, "cp1")
 				prepare(o.Kubeconfig)
 				return s, o, Up(t.Context(), o, noPlan(t))
 			},
-			"add-worker": func(t *testing.T, prepare func(string)) (*site, Options, error) {
+			"add-worker": func(t *testing.T, prepare func(string)) (*sitetest.Site, Options, error) {
 				s, o, w1 := growing(t)
 				prepare(o.Kubeconfig)
 				before := content(t, o.Inventory.Path)
@@ -61,8 +62,8 @@ func TestNoPlaceForTheKubeconfig(t *testing.T) {
 			t.Run(command+" "+name, func(t *testing.T) {
 				var before []string
 				s, o, err := story(t, func(path string) { c.prepare(t, path); before, _ = filepath.Glob(filepath.Dir(path) + "/*") })
-				if all := reason.All(err); len(all) != 1 || all[0].ID != c.id || len(s.did) > 0 {
-					t.Errorf("%v; did %q", err, s.did)
+				if all := reason.All(err); len(all) != 1 || all[0].ID != c.id || len(s.Did) > 0 {
+					t.Errorf("%v; did %q", err, s.Did)
 				}
 				if after, _ := filepath.Glob(filepath.Dir(o.Kubeconfig) + "/*"); !slices.Equal(before, after) {
 					t.Errorf("%q became %q", before, after)
@@ -84,7 +85,7 @@ func noPlan(t *testing.T) func(*graph.Graph) error {
 // A file that was fetched from another address of the same control plane is no other cluster's.
 func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 	s, o, w1 := growing(t)
-	_, encoded, _ := strings.Cut(strings.TrimSpace(authority.FindString(s.member)), "=")
+	_, encoded, _ := strings.Cut(strings.TrimSpace(sitetest.Authority.FindString(s.Member)), "=")
 	ca, err := base64.StdEncoding.DecodeString(encoded)
 	must(t, err)
 	a := kubeconfig.Access{Cluster: "c", User: "u", Context: "c", Server: "https://10.9.9.9:6443", CA: ca, Certificate: []byte("cert"), Key: []byte("key")}
@@ -112,7 +113,7 @@ func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.KubeconfigConflict || content(t, o.Kubeconfig) != "notes\n" {
 		t.Errorf("%v", err)
 	}
-	if !strings.Contains(site.told(), "there is nothing to prove") || !slices.Equal(site.did, []string{"cp1 cuda/toolkit"}) {
-		t.Errorf("told %s; did %q", site.told(), site.did)
+	if !strings.Contains(site.Told(), "there is nothing to prove") || !slices.Equal(site.Did, []string{"cp1 cuda/toolkit"}) {
+		t.Errorf("told %s; did %q", site.Told(), site.Did)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -225,7 +226,7 @@ func TestNothingToDoLocksNothing(t *testing.T) {
 
 func TestAttachWhereNothingIsAtWork(t *testing.T) {
 	o, events := stage(t, &actor{facts: []string{"ledger=0\n"}})
-	if said, err := Attach(t.Context(), o); err != nil || said != "nothing is at work on the cluster" {
+	if said, err := look.Attach(t.Context(), o.Options); err != nil || said != "nothing is at work on the cluster" {
 		t.Errorf("%q, %v", said, err)
 	}
 	for _, e := range events.Events() {
@@ -245,7 +246,7 @@ func TestLeavingAttach(t *testing.T) {
 			leave()
 		}
 	})
-	said, err := Attach(ctx, o)
+	said, err := look.Attach(ctx, o.Options)
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.Cancelled || !strings.Contains(all[0].AdviceLine(), "kgpu attach") || said != "left; the run goes on" {
 		t.Errorf("%q, %v", said, err)
 	}
@@ -254,7 +255,7 @@ func TestLeavingAttach(t *testing.T) {
 // A worker that cannot be reached is not watched; the others are.
 func TestAttachWithoutAWorker(t *testing.T) {
 	o, events := stage(t, &actor{facts: []string{"ledger=1\n" + held}}, &actor{facts: []string{"ledger=x\n"}})
-	if said, err := Attach(t.Context(), o); err != nil || said != "the run has ended" {
+	if said, err := look.Attach(t.Context(), o.Options); err != nil || said != "the run has ended" {
 		t.Errorf("%q, %v", said, err)
 	}
 	var told []string

@@ -27,12 +27,12 @@ func TestHostOutOfReachAtTheStart(t *testing.T) {
 				return "kgpu up --limit " + strings.Join(hosts, " --limit ") + " inventory.yaml"
 			}
 			for _, h := range c.down {
-				s.servers[h].Stop()
+				s.Servers[h].Stop()
 			}
 			err := Up(t.Context(), o, func(*graph.Graph) error { t.Error("there is a plan"); return nil })
 			all := reason.All(err)
-			if len(all) != len(c.down) || reason.ExitStatus(err) != 20 || len(s.did) > 0 {
-				t.Fatalf("%v; did %q", err, s.did)
+			if len(all) != len(c.down) || reason.ExitStatus(err) != 20 || len(s.Did) > 0 {
+				t.Fatalf("%v; did %q", err, s.Did)
 			}
 			var out bytes.Buffer
 			report.PrintError(&out, err)
@@ -47,13 +47,13 @@ func TestHostOutOfReachAtTheStart(t *testing.T) {
 func TestLostWhileLooking(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1")
 	lost := false
-	s.looked = func(host string) bool {
+	s.Looked = func(host string) bool {
 		if host != "w1" || lost {
 			return false
 		}
 		lost = true
-		s.servers["w1"].Stop()
-		s.servers["w1"].Start(t)
+		s.Servers["w1"].Stop()
+		s.Servers["w1"].Start(t)
 		return true
 	}
 	if err := Up(t.Context(), o, func(*graph.Graph) error { return nil }); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 )
@@ -13,7 +14,7 @@ import (
 // What a host says in the place of an answer is in the error, with advice that the command can follow.
 func TestHostsThatRunSomethingElse(t *testing.T) {
 	cloud := func(e *sshtest.Exec) int {
-		fmt.Fprint(e.Stdout, "Please login as the user \"ubuntu\" rather than the user \"root\".\n"+evil+"\n")
+		fmt.Fprint(e.Stdout, "Please login as the user \"ubuntu\" rather than the user \"root\".\n"+sitetest.Evil+"\n")
 		return 142
 	}
 	o, servers := fakes(t, &fakeHost{name: "cp"})

@@ -12,6 +12,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -29,25 +30,25 @@ hosts:
 `
 
 // planes is a site with three control planes, each with an admin.conf of its own, and a function that serves that of one of them.
-func planes(t *testing.T) (s *site, o Options, serve func(host string)) {
+func planes(t *testing.T) (s *sitetest.Site, o Options, serve func(host string)) {
 	t.Helper()
 	s, o = newSite(t, "cp1", "cp2", "cp3")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "mine"))
 	authority, confs := clustertest.NewAuthority(t), map[string]string{}
-	s.nodes = []string{"cp1", "cp2", "cp3"}
-	for i, name := range s.nodes {
-		s.planes[name], s.joined[name] = true, true
+	s.Nodes = []string{"cp1", "cp2", "cp3"}
+	for i, name := range s.Nodes {
+		s.Planes[name], s.Joined[name] = true, true
 		o.Inventory.Hosts[i].Role = inventory.ControlPlane
 		confs[name] = clustertest.AdminConf(t, authority.Admin(t, "https://api.example.com:6443"))
-		s.more[name] = fmt.Sprintf("file=%x  /etc/kubernetes/admin.conf\n", sha256.Sum256([]byte(confs[name])))
+		s.More[name] = fmt.Sprintf("file=%x  /etc/kubernetes/admin.conf\n", sha256.Sum256([]byte(confs[name])))
 	}
 	o.Inventory.Cluster, o.Inventory.Path = "lab", filepath.Join(t.TempDir(), "inventory.yaml")
 	must(t, os.WriteFile(o.Inventory.Path, []byte(threePlanes), 0o600))
-	return s, o, func(host string) { put(t, s.adminConf, confs[host]) }
+	return s, o, func(host string) { put(t, s.AdminConf, confs[host]) }
 }
 
 // fetches counts how often the kubeconfig came here.
-func (s *site) fetches() int {
+func fetches(s *sitetest.Site) int {
 	return len(slices.DeleteFunc(s.Events(), func(e event.Event) bool { return e.Kind != event.StepDone || e.Step != "kubeconfig" }))
 }
 
@@ -60,16 +61,16 @@ func TestKubeconfigOfAPlaneThatLeft(t *testing.T) {
 		must(t, access.Kubeconfig(t.Context(), o.Options, access.KubeconfigOptions{File: o.Kubeconfig, Out: t.Output()}))
 		serve("cp2")
 		must(t, RemoveControlPlane(t.Context(), o, leave("cp1", "cp3")))
-		if !slices.Contains(s.did, "cp1 host/reset") || !slices.Contains(s.did, "cp3 host/reset") || strings.Contains(content(t, o.Inventory.Path), "cp1") {
-			t.Errorf("did %q; the file is\n%s", s.did, content(t, o.Inventory.Path))
+		if !slices.Contains(s.Did, "cp1 host/reset") || !slices.Contains(s.Did, "cp3 host/reset") || strings.Contains(content(t, o.Inventory.Path), "cp1") {
+			t.Errorf("did %q; the file is\n%s", s.Did, content(t, o.Inventory.Path))
 		}
-		if s.fetches() != want {
-			t.Errorf("of %s: it was fetched %d times", of, s.fetches())
+		if fetches(s) != want {
+			t.Errorf("of %s: it was fetched %d times", of, fetches(s))
 		}
 		var err error
 		o.Inventory, err = inventory.Load(o.Inventory.Path, inventory.Options{})
 		must(t, err)
-		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content(t, s.adminConf))))
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content(t, s.AdminConf))))
 		if got := content(t, o.Kubeconfig); !strings.Contains(got, sum) {
 			t.Errorf("of %s: it is not made of %s:\n%s", of, sum, got)
 		}
@@ -82,8 +83,8 @@ func TestKubeconfigHasNoPlace(t *testing.T) {
 	serve("cp2")
 	put(t, o.Kubeconfig, "something else\n")
 	err := RemoveControlPlane(t.Context(), o, leave("cp1", "cp3"))
-	if !errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || len(s.did) > 0 || content(t, o.Inventory.Path) != threePlanes {
-		t.Errorf("%v; did %q", err, s.did)
+	if !errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || len(s.Did) > 0 || content(t, o.Inventory.Path) != threePlanes {
+		t.Errorf("%v; did %q", err, s.Did)
 	}
 }
 
@@ -91,8 +92,8 @@ func TestKubeconfigHasNoPlace(t *testing.T) {
 func TestAddressThatMoves(t *testing.T) {
 	s, o, serve := planes(t)
 	serve("cp2")
-	for _, host := range s.nodes {
-		s.more[host] += "control-plane-server=https://k8s.example.com:6443\n"
+	for _, host := range s.Nodes {
+		s.More[host] += "control-plane-server=https://k8s.example.com:6443\n"
 	}
 	text := strings.Replace(threePlanes, "{version", "{virtualIP: 10.9.0.100, version", 1)
 	text = strings.Replace(text, ", controlPlaneEndpoint: api.example.com:6443", "", 1)
@@ -109,7 +110,7 @@ func TestAddressThatMoves(t *testing.T) {
 			t.Errorf("%s: %v", how, err)
 		}
 	}
-	if len(s.did) > 0 {
-		t.Errorf("did %q", s.did)
+	if len(s.Did) > 0 {
+		t.Errorf("did %q", s.Did)
 	}
 }

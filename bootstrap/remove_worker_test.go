@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -30,11 +31,11 @@ hosts:
 `
 
 // leavers is a site whose hosts are nodes, with an inventory file.
-func leavers(t *testing.T) (*site, Options) {
+func leavers(t *testing.T) (*sitetest.Site, Options) {
 	t.Helper()
 	s, o := newSite(t, "cp1", "w1", "w2")
 	for _, h := range []string{"cp1", "w1", "w2"} {
-		s.joined[h] = true
+		s.Joined[h] = true
 	}
 	o.Inventory.Path = filepath.Join(t.TempDir(), "inventory.yaml")
 	must(t, os.WriteFile(o.Inventory.Path, []byte(threeNamed), 0o600))
@@ -63,33 +64,22 @@ const (
 	w2Entry = "  - {address: 10.0.0.12, name: w2} # its fan is loud\n"
 )
 
-// told are the warnings of a run.
-func (s *site) told() string {
-	var out []string
-	for _, e := range s.Events() {
-		if e.Kind == event.Warning {
-			out = append(out, e.Host+" "+e.Text)
-		}
-	}
-	return strings.Join(out, "\n")
-}
-
 // A worker leaves; the pods that its drain concerns are named, with those that hold cards; the other worker is not touched.
 // It may come again afterwards.
 func TestRemoveWorker(t *testing.T) {
 	s, o := leavers(t)
-	s.pods = "w2\tml/train-0\tcards\nw2\tweb/shop\t\nw1\tml/other\tcards\n"
+	s.Pods = "w2\tml/train-0\tcards\nw2\tweb/shop\t\nw1\tml/other\tcards\n"
 	var asked []session.Disruption
 	o.Agree = func(d []session.Disruption) (bool, error) { asked = d; wantFile(t, o); return true, nil }
 	must(t, RemoveWorker(t.Context(), o, leave("w2")))
-	if want := []string{"cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset"}; !slices.Equal(s.did, want) {
-		t.Errorf("did %q, want %q", s.did, want)
+	if want := []string{"cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset"}; !slices.Equal(s.Did, want) {
+		t.Errorf("did %q, want %q", s.Did, want)
 	}
 	if len(asked) != 1 || fmt.Sprint(asked[0]) != "{w2 it leaves the cluster [ml/train-0 web/shop] [ml/train-0]}" {
 		t.Errorf("asked about %+v", asked)
 	}
 	wantFile(t, o, w2Entry)
-	if told := s.told(); told != "" {
+	if told := s.Told(); told != "" {
 		t.Errorf("warned %q", told)
 	}
 	for _, e := range s.Events() {
@@ -104,11 +94,11 @@ func TestRemoveWorker(t *testing.T) {
 	edited, err := inventory.AddHosts(data, []inventory.NewHost{{Address: "10.0.0.12", Name: "w2"}})
 	must(t, err)
 	must(t, atomicfile.Update(o.Inventory.Path, edited, 0o644))
-	s.did = nil
+	s.Did = nil
 	o.Limit = []string{"w2"}
 	must(t, Up(t.Context(), o, func(*graph.Graph) error { return nil }))
-	if !slices.Contains(s.did, "w2 cluster/join") || !s.joined["w2"] {
-		t.Errorf("did %q", s.did)
+	if !slices.Contains(s.Did, "w2 cluster/join") || !s.Joined["w2"] {
+		t.Errorf("did %q", s.Did)
 	}
 }
 
@@ -116,10 +106,10 @@ func TestRemoveWorkerAsks(t *testing.T) {
 	no := errors.New("no")
 	t.Run("about pods", func(t *testing.T) {
 		s, o := leavers(t)
-		s.pods = "w2\tml/train-0\tcards\n"
+		s.Pods = "w2\tml/train-0\tcards\n"
 		o.Agree = func([]session.Disruption) (bool, error) { return false, no }
-		if err := RemoveWorker(t.Context(), o, leave("w2")); !errors.Is(err, no) || len(s.did) > 0 {
-			t.Errorf("%v; did %q", err, s.did)
+		if err := RemoveWorker(t.Context(), o, leave("w2")); !errors.Is(err, no) || len(s.Did) > 0 {
+			t.Errorf("%v; did %q", err, s.Did)
 		}
 		wantFile(t, o)
 	})
@@ -127,8 +117,8 @@ func TestRemoveWorkerAsks(t *testing.T) {
 		s, o := leavers(t)
 		r := leave("w2")
 		r.Sure = func() error { return no }
-		if err := RemoveWorker(t.Context(), o, r); !errors.Is(err, no) || len(s.did) > 0 {
-			t.Errorf("%v; did %q", err, s.did)
+		if err := RemoveWorker(t.Context(), o, r); !errors.Is(err, no) || len(s.Did) > 0 {
+			t.Errorf("%v; did %q", err, s.Did)
 		}
 		wantFile(t, o)
 	})
@@ -138,26 +128,26 @@ func TestRemoveWorkerAsks(t *testing.T) {
 func TestRemoveWorkerCarriesOn(t *testing.T) {
 	t.Run("the node is gone", func(t *testing.T) {
 		s, o := leavers(t)
-		s.gone["w2"] = true
-		if err := RemoveWorker(t.Context(), o, leave("w2")); err != nil || !slices.Equal(s.did, []string{"w2 host/reset"}) {
-			t.Errorf("%v; did %q", err, s.did)
+		s.Gone["w2"] = true
+		if err := RemoveWorker(t.Context(), o, leave("w2")); err != nil || !slices.Equal(s.Did, []string{"w2 host/reset"}) {
+			t.Errorf("%v; did %q", err, s.Did)
 		}
 		wantFile(t, o, w2Entry)
 	})
 	t.Run("the host is clean, too", func(t *testing.T) {
 		s, o := leavers(t)
-		s.clean["w1"] = true
-		delete(s.joined, "w1")
+		s.Clean["w1"] = true
+		delete(s.Joined, "w1")
 		r := leave("w1")
 		r.Sure = func() error { t.Error("asked, and nothing is to be done"); return nil }
-		if err := RemoveWorker(t.Context(), o, r); err != nil || len(s.did) > 0 {
-			t.Errorf("%v; did %q", err, s.did)
+		if err := RemoveWorker(t.Context(), o, r); err != nil || len(s.Did) > 0 {
+			t.Errorf("%v; did %q", err, s.Did)
 		}
 		wantFile(t, o, w1Entry)
 	})
 	t.Run("one fails", func(t *testing.T) {
 		s, o := leavers(t)
-		s.at["w1 host/reset"] = func(e *sshtest.Exec) int {
+		s.At["w1 host/reset"] = func(e *sshtest.Exec) int {
 			fmt.Fprint(e.Stdout, "D\thost/reset\t1\t1\tSTEP_FAILED\tno\nE\t1\n")
 			return 0
 		}
@@ -169,9 +159,9 @@ func TestRemoveWorkerCarriesOn(t *testing.T) {
 		if left := StillNamed(o.Inventory.Path, []string{"w1", "w2"}); !slices.Equal(left, []string{"w1"}) {
 			t.Errorf("still named: %q", left)
 		}
-		s.at, s.did = nil, nil
-		if err := RemoveWorker(t.Context(), o, leave("w1")); err != nil || !slices.Equal(s.did, []string{"w1 host/reset"}) {
-			t.Errorf("%v; did %q", err, s.did)
+		s.At, s.Did = nil, nil
+		if err := RemoveWorker(t.Context(), o, leave("w1")); err != nil || !slices.Equal(s.Did, []string{"w1 host/reset"}) {
+			t.Errorf("%v; did %q", err, s.Did)
 		}
 		wantFile(t, o, w1Entry, w2Entry)
 	})
@@ -180,24 +170,24 @@ func TestRemoveWorkerCarriesOn(t *testing.T) {
 // A worker that is dead stops the story, unless somebody says that it is.
 func TestRemoveWorkerThatIsDead(t *testing.T) {
 	s, o := leavers(t)
-	s.servers["w2"].Stop()
+	s.Servers["w2"].Stop()
 	err := RemoveWorker(t.Context(), o, leave("w2"))
 	all := reason.All(err)
-	if len(all) != 1 || all[0].Host != "w2" || !strings.Contains(all[0].AdviceLine(), "--force") || len(s.did) > 0 {
-		t.Fatalf("%v; did %q", err, s.did)
+	if len(all) != 1 || all[0].Host != "w2" || !strings.Contains(all[0].AdviceLine(), "--force") || len(s.Did) > 0 {
+		t.Fatalf("%v; did %q", err, s.Did)
 	}
 	wantFile(t, o)
 	r := leave("w2")
 	r.Force = true
 	must(t, RemoveWorker(t.Context(), o, r))
-	if want := []string{"cp1 node/delete/w2"}; !slices.Equal(s.did, want) {
-		t.Errorf("did %q, want %q", s.did, want)
+	if want := []string{"cp1 node/delete/w2"}; !slices.Equal(s.Did, want) {
+		t.Errorf("did %q, want %q", s.Did, want)
 	}
 	wantFile(t, o, w2Entry)
-	contains(t, s.told(), "w2 going on without it: ", "w2 the host itself was not cleaned", "`kgpu remove-worker w2`")
+	contains(t, s.Told(), "w2 going on without it: ", "w2 the host itself was not cleaned", "`kgpu remove-worker w2`")
 	t.Run("with the control plane", func(t *testing.T) {
 		s, o := leavers(t)
-		s.servers["cp1"].Stop()
+		s.Servers["cp1"].Stop()
 		err := RemoveWorker(t.Context(), o, leave("w2"))
 		if all := reason.All(err); len(all) != 1 || all[0].Host != "cp1" || strings.Contains(all[0].AdviceLine(), "--force") { // which cannot do without it
 			t.Errorf("%v", err)

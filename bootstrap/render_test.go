@@ -18,8 +18,8 @@ func TestRender(t *testing.T) {
 	if err != nil || !strings.Contains(said, filepath.Join(dir, "README.md")) {
 		t.Fatalf("%q, %v", said, err)
 	}
-	if len(s.did) > 0 {
-		t.Errorf("did %q", s.did)
+	if len(s.Did) > 0 {
+		t.Errorf("did %q", s.Did)
 	}
 	for host, script := range map[string]string{"cp1": "init-master", "w1": "init-worker"} {
 		steps, err := os.ReadFile(filepath.Join(dir, host, script+".steps"))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -24,12 +25,12 @@ func TestResetTellsWhatIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, o := leavers(t)
 			left := "/etc/hosts was edited since kgpu wrote it\n\x1b[2Jmodule dummy is in use\n" + strings.Repeat("and so on\n", 1000)
-			s.at["w2 host/reset"] = func(e *sshtest.Exec) int {
+			s.At["w2 host/reset"] = func(e *sshtest.Exec) int {
 				fmt.Fprintf(e.Stdout, "O\thost/reset\tleft\t%s\nD\thost/reset\t0\t1\t\t\nE\t0\n", base64.StdEncoding.EncodeToString([]byte(left)))
 				return 0
 			}
 			must(t, takeApart(o))
-			told := s.told()
+			told := s.Told()
 			if !strings.HasPrefix(told, "w2 not taken back: /etc/hosts was edited since kgpu wrote it\nw2 not taken back: module dummy is in use\n") {
 				t.Errorf("warned %q", told)
 			}
@@ -60,19 +61,19 @@ func TestResetTellsWhatAFormerOneLeft(t *testing.T) {
 func TestResetForgetsTheKubeconfigLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		names []string
-		set   func(s *site)
+		set   func(s *sitetest.Site)
 		text  string
 		goes  bool
 	}{
 		"nothing is left":       {text: fetched + "clusters: [{name: lab}]\n", goes: true},
 		"a worker":              {names: []string{"w1"}, text: fetched + "clusters: [{name: lab}]\n"},
-		"the cluster is there":  {set: func(s *site) { s.more = map[string]string{"cp1": "control-plane=1\n"} }, text: fetched + "clusters: [{name: lab}]\n"},
+		"the cluster is there":  {set: func(s *sitetest.Site) { s.More = map[string]string{"cp1": "control-plane=1\n"} }, text: fetched + "clusters: [{name: lab}]\n"},
 		"others are in it, too": {text: fetched + "clusters: [{name: lab}, {name: merged}]\n"},
 		"it is not kgpu's":      {text: "clusters: [{name: lab}]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := newSite(t, "cp1", "w1")
-			s.clean = map[string]bool{"cp1": true, "w1": true}
+			s.Clean = map[string]bool{"cp1": true, "w1": true}
 			if c.set != nil {
 				c.set(s)
 			}

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and the
-// network to the packages below; a session knows its hosts, and not what is made of them; access changes no host;
-// who carries out or shows a graph does not know what its steps are for; what machines are is judged below the plan; records are read
-// without a connection and without a plan.
+// TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and the network to the
+// packages below; what only looks knows no story that changes something; a session knows its hosts, and not what is made of them;
+// access changes no host; who carries out or shows a graph does not know what its steps are for; what machines are is judged below the
+// plan; records are read without a connection and without a plan.
 func TestRooms(t *testing.T) {
 	const own = "kgpu.dev/kgpu/bootstrap/"
 	for folder, strangers := range map[string][]string{
@@ -19,6 +19,9 @@ func TestRooms(t *testing.T) {
 		},
 		"session": {
 			own + "access/kubeconfig", own + "preflight", own + "catalog", own + "report", own + "records", "net", "net/http", "os/exec", "go.yaml.in/yaml/v3",
+		},
+		"look": {
+			"kgpu.dev/kgpu/bootstrap", own + "access", own + "remote", own + "run", own + "history", "golang.org/x/crypto/ssh", "net", "net/http", "os/exec",
 		},
 		"access": {
 			own + "run", own + "preflight", own + "records", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh",

@@ -29,7 +29,7 @@ func TestNoControlPlane(t *testing.T) {
 // warns of has its name.
 func TestWarningsAreToldOnce(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1", "w2")
-	s.warns = map[string]string{"cp1 cluster/init": "kubeadm: old\nkubeadm: Swap", "w1 cluster/join": "kubeadm: old", "w2 cluster/join": "kubeadm: old"}
+	s.Warns = map[string]string{"cp1 cluster/init": "kubeadm: old\nkubeadm: Swap", "w1 cluster/join": "kubeadm: old", "w2 cluster/join": "kubeadm: old"}
 	must(t, Up(t.Context(), o, func(*graph.Graph) error { return nil }))
 	events := s.Events()
 	var told []string

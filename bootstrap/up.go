@@ -13,6 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
@@ -116,6 +117,38 @@ func (s *story) check(ctx context.Context) error {
 		return err
 	}
 	return s.preflight(ctx)
+}
+
+// preflight judges the hosts before anything on them is touched. What they tell of their repositories decides the version of a new
+// cluster: once, for the whole session.
+func (s *story) preflight(ctx context.Context) error {
+	network, err := s.Reach(ctx)
+	if err != nil {
+		return err
+	}
+	s.Inventory, s.kubernetes = plan.ChooseVersion(s.Inventory, s.Facts, network.Offers)
+	asked, told, err := s.ListenForVirtualIP(ctx)
+	if err != nil {
+		return err
+	}
+	var machines []preflight.Machine
+	for _, h := range s.Inventory.Hosts {
+		if f, skew := s.FactsOf(h.ID()); f != nil {
+			m := preflight.Machine{
+				Machine: machine.Machine{Host: h, Facts: f, Skew: skew}, RequiredEndpoints: network.Needs[h.ID()], Reach: network.Found[h.ID()], Available: network.Offers[h.ID()],
+				Adopt: s.want.Adopt,
+			}
+			if h.ID() == asked {
+				m.VirtualIP = told
+			}
+			machines = append(machines, m)
+		}
+	}
+	var errs []error
+	for _, p := range preflight.Check(s.next(), machines, append(s.Inventory.Ignore, s.want.Ignore...)) {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
 }
 
 // carryOut runs what has to be done now. Where workers fail, or never come back, the cluster does without them: what is left to do

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -15,22 +16,22 @@ import (
 )
 
 // upgrading is a cluster of one host with Kubernetes 1.35.4, which has 1.36.3 and then 1.37.2 once it was upgraded.
-func upgrading(t *testing.T) (*site, Options) {
+func upgrading(t *testing.T) (*sitetest.Site, Options) {
 	t.Helper()
 	s, o, _ := growing(t)
 	text := strings.Replace(content(t, o.Inventory.Path), "version: 1.36.3", "version: 1.35.4", 1)
 	must(t, os.WriteFile(o.Inventory.Path, []byte(text), 0o600))
-	member := s.member
-	s.looked = func(string) bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	member := s.Member
+	s.Looked = func(string) bool {
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
 		rounds := 0
-		for _, step := range s.did {
+		for _, step := range s.Did {
 			if step == "cp1 kube/upgrade" {
 				rounds++
 			}
 		}
-		s.member = strings.ReplaceAll(member, "1.36.3", []string{"1.35.4", "1.36.3", "1.37.2"}[rounds])
+		s.Member = strings.ReplaceAll(member, "1.36.3", []string{"1.35.4", "1.36.3", "1.37.2"}[rounds])
 		return false
 	}
 	return s, o
@@ -48,13 +49,13 @@ func TestUpgrade(t *testing.T) {
 		return nil
 	}))
 	var did []string
-	for _, step := range s.did {
+	for _, step := range s.Did {
 		if strings.Contains(step, "upgrade") {
 			did = append(did, step)
 		}
 	}
 	if want := []string{"cp1 cluster/upgrade", "cp1 kube/upgrade"}; !slices.Equal(did, slices.Concat(want, want)) {
-		t.Errorf("done: %q", s.did)
+		t.Errorf("done: %q", s.Did)
 	}
 	if shown != "Kubernetes 1.35.4 becomes 1.36.3, node after node, then Kubernetes 1.37.2" || asked != 1 {
 		t.Errorf("asked %d times, shown: %s", asked, shown)
@@ -70,15 +71,15 @@ func TestUpgradeThatIsDeclined(t *testing.T) {
 	before := content(t, o.Inventory.Path)
 	no := errors.New("no")
 	o.Agree = func([]session.Disruption) (bool, error) { return false, no }
-	if err := Upgrade(t.Context(), o, "1.36", func(*graph.Graph) error { return nil }); !errors.Is(err, no) || content(t, o.Inventory.Path) != before || len(s.did) > 0 {
-		t.Errorf("%v, done: %q, the inventory is\n%s", err, s.did, content(t, o.Inventory.Path))
+	if err := Upgrade(t.Context(), o, "1.36", func(*graph.Graph) error { return nil }); !errors.Is(err, no) || content(t, o.Inventory.Path) != before || len(s.Did) > 0 {
+		t.Errorf("%v, done: %q, the inventory is\n%s", err, s.Did, content(t, o.Inventory.Path))
 	}
 	o.Agree = func([]session.Disruption) (bool, error) {
 		return true, os.WriteFile(o.Inventory.Path, []byte(before+"# mine\n"), 0o600)
 	}
 	err := Upgrade(t.Context(), o, "1.36", func(*graph.Graph) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), "was changed since this began") || content(t, o.Inventory.Path) != before+"# mine\n" || len(s.did) > 0 {
-		t.Errorf("%v, done: %q", err, s.did)
+	if err == nil || !strings.Contains(err.Error(), "was changed since this began") || content(t, o.Inventory.Path) != before+"# mine\n" || len(s.Did) > 0 {
+		t.Errorf("%v, done: %q", err, s.Did)
 	}
 }
 
@@ -87,15 +88,15 @@ func TestUpgradeThatIsDeclined(t *testing.T) {
 func TestUpgradeBesideWork(t *testing.T) {
 	for pods, want := range map[string]bool{"w1\tml/train-0\tcards\n": false, "w1\tkgpu-notebook/notebook-1\tcards\nw1\tml/web-0\t\n": true} {
 		s, o := newSite(t, "cp1", "w1")
-		s.joined["cp1"], s.joined["w1"], s.pods = true, true, pods
+		s.Joined["cp1"], s.Joined["w1"], s.Pods = true, true, pods
 		o.Inventory.Kubernetes.Version.Patch, o.Inventory.Kubernetes.Pin, o.SkipBusy = 4, inventory.PinnedExact, true
 		o.Agree = func([]session.Disruption) (bool, error) { return true, nil }
 		_ = Up(t.Context(), o, func(*graph.Graph) error { return nil }) // what these hosts tell does not change
-		if got := slices.Contains(s.did, "w1 kube/upgrade"); got != want || !slices.Contains(s.did, "cp1 kube/upgrade") {
-			t.Errorf("pods %q: done: %q", pods, s.did)
+		if got := slices.Contains(s.Did, "w1 kube/upgrade"); got != want || !slices.Contains(s.Did, "cp1 kube/upgrade") {
+			t.Errorf("pods %q: done: %q", pods, s.Did)
 		}
-		if len(s.agreed) > 0 {
-			t.Errorf("pods %q: the drains were told %v", pods, s.agreed)
+		if len(s.Agreed) > 0 {
+			t.Errorf("pods %q: the drains were told %v", pods, s.Agreed)
 		}
 	}
 }
@@ -111,10 +112,10 @@ func TestCheckUpgrade(t *testing.T) {
 			t.Errorf("%q: %+v", version, check)
 		}
 	}
-	if content(t, o.Inventory.Path) != before || len(s.did) > 0 {
-		t.Errorf("done: %q", s.did)
+	if content(t, o.Inventory.Path) != before || len(s.Did) > 0 {
+		t.Errorf("done: %q", s.Did)
 	}
-	s.joined["cp1"] = false
+	s.Joined["cp1"] = false
 	if _, err := CheckUpgrade(t.Context(), o, ""); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		t.Errorf("without a cluster: %v", err)
 	}

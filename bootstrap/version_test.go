@@ -21,7 +21,7 @@ import (
 // Every story that plans refuses to bring a cluster back to an older version, whatever is ignored, and doctor says so.
 func TestVersionChangeIsRefused(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1")
-	s.joined["cp1"], s.joined["w1"] = true, true
+	s.Joined["cp1"], s.Joined["w1"] = true, true
 	if o.Inventory.Kubernetes.Version.Minor = 35; !slices.Contains(o.Ignore, string(reason.KubernetesVersionChange)) {
 		t.Fatal("not everything is ignored")
 	}
@@ -34,8 +34,8 @@ func TestVersionChangeIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if len(s.did) > 0 {
-		t.Errorf("done: %q", s.did)
+	if len(s.Did) > 0 {
+		t.Errorf("done: %q", s.Did)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestAddWorkerOfTheClustersVersion(t *testing.T) {
 	s, o, w1 := growing(t)
 	text := strings.Replace(content(t, o.Inventory.Path), "kubernetes: {version: 1.36.3}", "kubernetes: {version: \"1.36\"}", 1)
 	must(t, os.WriteFile(o.Inventory.Path, []byte(text), 0o600))
-	s.member = strings.ReplaceAll(s.member, "1.36.3", "1.36.1")
+	s.Member = strings.ReplaceAll(s.Member, "1.36.3", "1.36.1")
 	var shown []string
 	show := func(g *graph.Graph) error {
 		for _, step := range g.Steps {
@@ -85,8 +85,8 @@ func TestAddWorkerOfTheClustersVersion(t *testing.T) {
 // What is rendered says for which version it is.
 func TestRenderOfTheClustersVersion(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1")
-	s.joined["cp1"] = true
-	s.member = strings.ReplaceAll(s.member, "1.36.3", "1.36.1")
+	s.Joined["cp1"] = true
+	s.Member = strings.ReplaceAll(s.Member, "1.36.3", "1.36.1")
 	o.Inventory.Kubernetes.Pin = inventory.NotPinned
 	dir := t.TempDir()
 	if _, err := Render(t.Context(), o, dir, ""); err != nil {
@@ -135,7 +135,7 @@ func TestNewClusterOfTheNewestPatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := newSite(t, "cp1", "w1")
-			s.offers = c.offers
+			s.Offers = c.offers
 			o.Inventory.Kubernetes.Pin = c.pin
 			o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return id == string(reason.PackageMissing) })
 			g, err := Plan(t.Context(), o)
@@ -162,9 +162,9 @@ func TestNewClusterOfTheNewestPatch(t *testing.T) {
 // A run that goes on makes the cluster of the version that it began with: what was planned when it looks again is the same.
 func TestOneVersionForTheWholeRun(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1")
-	s.offers = map[string]string{"cp1": "offers=1.36 yes 1.36.5\n", "w1": "offers=1.36 yes 1.36.5\n"}
+	s.Offers = map[string]string{"cp1": "offers=1.36 yes 1.36.5\n", "w1": "offers=1.36 yes 1.36.5\n"}
 	o.Inventory.Kubernetes.Pin = inventory.NotPinned
-	s.member = strings.ReplaceAll(s.member, "1.36.3", "1.36.5")
+	s.Member = strings.ReplaceAll(s.Member, "1.36.3", "1.36.5")
 	var shown []map[string]string
 	must(t, Up(t.Context(), o, func(g *graph.Graph) error { shown = append(shown, installed(g)); return nil }))
 	for _, got := range shown {
@@ -183,12 +183,12 @@ func TestOneVersionForTheWholeRun(t *testing.T) {
 func TestAddWorkerWithoutTheClustersPatch(t *testing.T) {
 	s, o, w1 := growing(t)
 	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return id == string(reason.PackageMissing) })
-	s.offers = map[string]string{"w1": "offers=1.36 yes 1.36.5\n"}
+	s.Offers = map[string]string{"w1": "offers=1.36 yes 1.36.5\n"}
 	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(g *graph.Graph) error { t.Errorf("it is planned: %v", installed(g)); return nil })
 	if e := (*reason.Error)(nil); !errors.As(err, &e) || e.ID != reason.PackageMissing || e.Host != "localhost" || !strings.HasPrefix(e.AdviceLine(), "a new node gets the version of its cluster") {
 		t.Errorf("%v", err)
 	}
-	if len(s.did) > 0 {
-		t.Errorf("done: %q", s.did)
+	if len(s.Did) > 0 {
+		t.Errorf("done: %q", s.Did)
 	}
 }

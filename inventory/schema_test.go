@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kgpu.dev/kgpu/bootstrap/schema/schematest"
+	"kgpu.dev/kgpu/bootstrap/report/schema/schematest"
 )
 
 func TestSchemaAcceptsGoodFiles(t *testing.T) {

@@ -13,15 +13,13 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report/reporttest"
 	"kgpu.dev/kgpu/bootstrap/session"
 )
-
-// evil is what a terminal would obey, and what is no UTF-8.
-const evil = "\x1b]0;evil\x07\x1b[2J\u009b31m\u202e\xff\x00"
 
 // The kubeconfig of a control plane that lies goes nowhere.
 func TestKubeconfigOfAHostThatLies(t *testing.T) {
@@ -31,9 +29,9 @@ func TestKubeconfigOfAHostThatLies(t *testing.T) {
 		sftp func(e *sshtest.Exec) int
 		time time.Duration
 	}{
-		"no sftp":      {func(e *sshtest.Exec) int { pour(e.Stdout, evil, 1<<28); return 0 }, 0},
+		"no sftp":      {func(e *sshtest.Exec) int { sitetest.Pour(e.Stdout, sitetest.Evil, 1<<28); return 0 }, 0},
 		"says nothing": {func(e *sshtest.Exec) int { <-e.Gone; return 0 }, time.Second},
-		"refuses":      {func(e *sshtest.Exec) int { fmt.Fprint(e.Stderr, evil); return 127 }, 0},
+		"refuses":      {func(e *sshtest.Exec) int { fmt.Fprint(e.Stderr, sitetest.Evil); return 127 }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kubeconfigBounds = was
@@ -117,14 +115,4 @@ func shown(t *testing.T, o session.Options, story func(session.Options) error) (
 		o.Events = events
 		return story(o)
 	})
-}
-
-// pour writes the piece until there are size bytes, or nobody takes them.
-func pour(w io.Writer, piece string, size int) {
-	text := []byte(strings.Repeat(piece, 1+64<<10/len(piece)))
-	for n := 0; n < size; n += len(text) {
-		if _, err := w.Write(text); err != nil {
-			return
-		}
-	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/cli/browser"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -109,27 +108,6 @@ func atNotebook(ctx context.Context, o session.Options, change string, then func
 func noNotebook(c *Cluster, detail string) error {
 	return &reason.Error{ID: reason.NotebookFailed, Host: c.AdminPlane().ID(), Doing: "opening the notebook", Detail: detail,
 		Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
-}
-
-// OpenDashboard tells how the dashboard is opened, and leads there until ctx ends: no other way does.
-func OpenDashboard(ctx context.Context, o session.Options, d OpenOptions) error {
-	c, err := enter(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	account := plan.DashboardViewer
-	if d.Admin {
-		account = plan.DashboardAdmin
-	}
-	said, err := c.answers(ctx, "dashboard", account+"\n")
-	if err != nil {
-		return err
-	}
-	if said["service"] == "" || said["token"] == "" {
-		return c.misunderstood("dashboard")
-	}
-	return c.tunnelTo(ctx, d, "the dashboard", said["service"], func(at string) string { return "http://" + at + "/" }, said["token"])
 }
 
 // tunnelTo passes a port of this machine on to a service of the cluster, which every node knows, until ctx ends.

@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/look"
 )
 
 // Attach is kgpu attach.
@@ -18,7 +19,7 @@ func Attach() *cli.Command {
 
 func attach(c *cli.Context) error {
 	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
-		t.ended, err = bootstrap.Attach(c.Context, o)
+		t.ended, err = look.Attach(c.Context, o.Options)
 		return err
 	})
 }

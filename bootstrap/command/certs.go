@@ -8,6 +8,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -35,7 +36,7 @@ func listCertificates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := bootstrap.Certificates(c.Context, options(c, inv, event.Discard))
+	found, err := look.Certificates(c.Context, options(c, inv, event.Discard).Options)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/schema"
+	"kgpu.dev/kgpu/bootstrap/report/schema"
 	"kgpu.dev/kgpu/inventory"
 )
 

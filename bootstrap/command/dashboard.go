@@ -31,14 +31,14 @@ func dashboard(c *cli.Context) error {
 	}
 	if c.Bool("remove") {
 		return story(c, func(o bootstrap.Options, t *terminal) (err error) {
-			t.ended, err = ended(bootstrap.RemoveDashboard(c.Context, o))
+			t.ended, err = ended(access.RemoveDashboard(c.Context, o.Options))
 			return err
 		})
 	}
 	d := openOptions(c)
 	d.Admin = c.Bool("admin")
 	err := story(c, func(o bootstrap.Options, t *terminal) (err error) {
-		t.ended, err = ended(bootstrap.Dashboard(c.Context, o, d.Admin))
+		t.ended, err = ended(access.Dashboard(c.Context, o.Options, d.Admin))
 		return err
 	})
 	if err != nil || d.JSON { // the stream of events is over, and the token is not for programs

@@ -12,7 +12,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
-	"kgpu.dev/kgpu/bootstrap/schema/schematest"
+	"kgpu.dev/kgpu/bootstrap/report/schema/schematest"
 )
 
 // do runs kgpu and returns what it printed and its exit status.

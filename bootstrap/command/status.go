@@ -13,8 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/status"
 	"kgpu.dev/kgpu/bootstrap/text/plural"
@@ -63,7 +63,7 @@ func showStatus(c *cli.Context) error {
 	}
 	people := c.String("output") == "table" || c.String("output") == "wide"
 	well := true
-	err = bootstrap.Status(c.Context, options(c, inv, event.Discard), every, func(r *status.Report) error {
+	err = look.Status(c.Context, options(c, inv, event.Discard).Options, every, func(r *status.Report) error {
 		well = r.Well
 		s := &screen{out: c.App.Writer}
 		_, s.height, _ = term.GetSize(int(os.Stdout.Fd())) // it may be another now; below zero: this is no terminal

@@ -18,8 +18,8 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
-	"kgpu.dev/kgpu/bootstrap/schema"
-	"kgpu.dev/kgpu/bootstrap/schema/schematest"
+	"kgpu.dev/kgpu/bootstrap/report/schema"
+	"kgpu.dev/kgpu/bootstrap/report/schema/schematest"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
 

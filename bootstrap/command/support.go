@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -29,7 +29,7 @@ func support(c *cli.Context) error {
 		return usagef("a bundle is a file: name it with --file, and look through it before you pass it on")
 	}
 	events := report.New(report.Detect(os.Stdout), c.App.Writer, report.Normal)
-	err = bootstrap.Support(c.Context, options(c, inv, events), bootstrap.SupportOptions{
+	err = look.Support(c.Context, options(c, inv, events).Options, look.SupportOptions{
 		File: c.String("file"), Version: c.App.Version, Now: time.Now(), Out: c.App.Writer,
 	})
 	return errors.Join(err, events.Close())

@@ -59,11 +59,11 @@ func createUser(c *cli.Context) error {
 		return usagef("a kubeconfig with a key in it is a file, for its owner only: name it with --file")
 	}
 	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
-		uo := bootstrap.UserOptions{Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file")}
+		uo := access.UserOptions{Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file")}
 		if c.IsSet("gpus") {
 			uo.GPUs = new(c.Int("gpus"))
 		}
-		t.ended, err = ended(bootstrap.CreateUser(c.Context, o, uo))
+		t.ended, err = ended(access.CreateUser(c.Context, o.Options, uo))
 		return err
 	})
 }
@@ -74,7 +74,7 @@ func deleteUser(c *cli.Context) error {
 		return err
 	}
 	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
-		t.ended, err = ended(bootstrap.DeleteUser(c.Context, o, name))
+		t.ended, err = ended(access.DeleteUser(c.Context, o.Options, name))
 		return err
 	})
 }

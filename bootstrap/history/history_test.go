@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/schema"
-	"kgpu.dev/kgpu/bootstrap/schema/schematest"
+	"kgpu.dev/kgpu/bootstrap/report/schema"
+	"kgpu.dev/kgpu/bootstrap/report/schema/schematest"
 )
 
 // begin begins to record a run; warnings fail the test.

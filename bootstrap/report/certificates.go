@@ -14,7 +14,7 @@ import (
 // CertificatesSchema is the version of Certificates as JSON. It increases when a field is removed or changes its meaning.
 const CertificatesSchema = 1
 
-// Certificates are those of Kubernetes on the hosts of a cluster. bootstrap/schema/certs.schema.json describes it as JSON.
+// Certificates are those of Kubernetes on the hosts of a cluster. bootstrap/report/schema/certs.schema.json describes it as JSON.
 type Certificates struct {
 	Schema  int             `json:"schema"`
 	Cluster string          `json:"cluster"`

@@ -19,7 +19,7 @@ func writeJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// StatusJSON writes a cluster's status as one JSON object, as bootstrap/schema/status.schema.json describes it.
+// StatusJSON writes a cluster's status as one JSON object, as bootstrap/report/schema/status.schema.json describes it.
 func StatusJSON(w io.Writer, r *status.Report) error { return writeJSON(w, r) }
 
 // StatusYAML writes the same object as a document of YAML, with the same keys in the same order.

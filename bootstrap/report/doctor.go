@@ -173,7 +173,7 @@ type (
 	}
 )
 
-// DiagnosisJSON writes what was found as one object, which bootstrap/schema describes.
+// DiagnosisJSON writes what was found as one object, which bootstrap/report/schema describes.
 func DiagnosisJSON(w io.Writer, d *Diagnosis) error {
 	out := diagnosisJSON{Schema: DiagnosisSchema, Cluster: d.Cluster, Time: d.Time.UTC(), AtWork: printable.Line(d.AtWork), Hosts: []examinedJSON{}}
 	out.Errors, out.Warnings = doctor.Count(d.Findings())

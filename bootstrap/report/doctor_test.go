@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
-	"kgpu.dev/kgpu/bootstrap/schema/schematest"
+	"kgpu.dev/kgpu/bootstrap/report/schema/schematest"
 )
 
 func diagnosis() *Diagnosis {

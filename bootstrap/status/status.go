@@ -11,7 +11,7 @@ import (
 // Schema is the version of Report as JSON. It increases when a field is removed or changes its meaning.
 const Schema = 1
 
-// Report is the state of a cluster at one time. bootstrap/schema/status.schema.json describes it as JSON.
+// Report is the state of a cluster at one time. bootstrap/report/schema/status.schema.json describes it as JSON.
 type Report struct {
 	Schema     int         `json:"schema"`
 	Time       time.Time   `json:"time"`

@@ -1,4 +1,4 @@
-package bootstrap
+package look
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ const (
 // Support gathers what helps to find a fault: versions, the inventory, what the last runs left here, and from every host that
 // can be reached its facts, logs and state, all scrubbed. It changes nothing anywhere. A host that cannot be reached is told
 // about in the bundle; it is an error only if no host can be reached.
-func Support(ctx context.Context, o Options, so SupportOptions) error {
+func Support(ctx context.Context, o session.Options, so SupportOptions) error {
 	bundle, file, err := records.CreateBundle(o.Inventory, so.File, so.Now)
 	if err != nil {
 		return err
@@ -70,8 +70,8 @@ func Support(ctx context.Context, o Options, so SupportOptions) error {
 }
 
 // gather puts everything into the bundle. It returns the errors of the hosts that told nothing.
-func gather(ctx context.Context, o Options, so SupportOptions, bundle *support.Bundle) (unreached []error, err error) {
-	s := session.New(o.Options)
+func gather(ctx context.Context, o session.Options, so SupportOptions, bundle *support.Bundle) (unreached []error, err error) {
+	s := session.New(o)
 	defer s.Close()
 	hosts := o.Inventory.Hosts
 	told, failures := make([]int, len(hosts)), make([]error, len(hosts))

@@ -1,4 +1,4 @@
-package bootstrap
+package look
 
 import (
 	"archive/tar"
@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
@@ -26,7 +27,7 @@ import (
 // teller is a host that answers the scripts of Support.
 func teller(t *testing.T, name string, support func(*sshtest.Exec) int) inventory.Host {
 	t.Helper()
-	facts, err := os.ReadFile("facts/testdata/worker.txt")
+	facts, err := os.ReadFile("../facts/testdata/worker.txt")
 	must(t, err)
 	server := sshtest.Listen(t, sshtest.Config{Exec: func(e *sshtest.Exec) int {
 		script, err := io.ReadAll(e.Stdin)
@@ -75,7 +76,7 @@ func ask(t *testing.T, ctx context.Context, hosts ...inventory.Host) *asked {
 	must(t, os.WriteFile(inv.Path, []byte("proxy: {http: \"http://joe:proxy-hunter22@proxy:3128\"}\n"), 0o600))
 	a := &asked{file: filepath.Join(dir, "bundle.tar.gz"), files: map[string]string{}}
 	var out bytes.Buffer
-	a.err = Support(ctx, Options{Options: session.Options{Inventory: inv, Run: "r-1", Events: &a.events}},
+	a.err = Support(ctx, session.Options{Inventory: inv, Run: "r-1", Events: &a.events},
 		SupportOptions{File: a.file, Version: "v9", Now: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), Out: &out})
 	a.said = out.String()
 	f, err := os.Open(a.file)
@@ -108,16 +109,6 @@ func (a *asked) has(t *testing.T, name, content string) {
 	}
 }
 
-// silent is a host at which nobody listens.
-func silent(t *testing.T, name string) inventory.Host {
-	t.Helper()
-	server := sshtest.Listen(t, sshtest.Config{})
-	server.Stop()
-	h := server.Host()
-	h.Name = name
-	return h
-}
-
 // TestSupport asks a host that answers, one that lies, and one that is not there.
 func TestSupport(t *testing.T) {
 	t.Setenv("KGPU_TEST_SUDO", "sudo-hunter22")
@@ -126,7 +117,7 @@ func TestSupport(t *testing.T) {
 	must(t, err)
 	good.SSH.SudoPassword = secret
 	liar := teller(t, "w2", says("kgpu-support=1", entryOf("../../../etc/passwd", "x"), entryOf("facts", "forged"), entryOf("df", "\x1b[2J"), "end=1"))
-	a := ask(t, t.Context(), good, liar, silent(t, "w3"))
+	a := ask(t, t.Context(), good, liar, sitetest.Silent(t, "w3"))
 	must(t, a.err)
 	a.has(t, "about.txt", "kgpu v9")
 	a.has(t, "about.txt", "w3: 0 files; w3: connecting to")
@@ -148,7 +139,11 @@ func TestSupport(t *testing.T) {
 			t.Errorf("%q leads elsewhere", name)
 		}
 	}
-	contains(t, a.said, "from 2 of 3 hosts", a.file, "look through it")
+	for _, want := range []string{"from 2 of 3 hosts", a.file, "look through it"} {
+		if !strings.Contains(a.said, want) {
+			t.Errorf("no %q in %q", want, a.said)
+		}
+	}
 	var warned []string
 	for _, e := range a.events.Events() {
 		if e.Kind == event.Warning {
@@ -183,7 +178,7 @@ func TestSupportOfAHostWithoutAnEnd(t *testing.T) {
 
 // TestSupportOfNobody ends as the hosts' reason says, and the bundle tells it, too.
 func TestSupportOfNobody(t *testing.T) {
-	a := ask(t, t.Context(), silent(t, "w1"), silent(t, "w2"))
+	a := ask(t, t.Context(), sitetest.Silent(t, "w1"), sitetest.Silent(t, "w2"))
 	if got, want := reason.ExitStatus(a.err), reason.Lookup(reason.SSHUnreachable).Exit; got != want {
 		t.Errorf("exit status %d, want %d: %v", got, want, a.err)
 	}

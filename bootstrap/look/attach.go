@@ -1,4 +1,4 @@
-package bootstrap
+package look
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 
 // Attach shows what the run does that holds the cluster, or what a former one left at work, until its end. It changes
 // nothing. It returns how that ended, in words.
-func Attach(ctx context.Context, o Options) (string, error) {
+func Attach(ctx context.Context, o session.Options) (string, error) {
 	seen := &tally{Sink: o.Events, done: map[event.Ref]bool{}, failed: map[event.Ref]bool{}}
 	o.Events = seen
-	s := session.New(o.Options)
+	s := session.New(o)
 	defer s.Close()
 	if err := s.Meet(o.Inventory.Hosts, func(h inventory.Host) error { return meetToWatch(ctx, s, h) }); err != nil {
 		return "", err

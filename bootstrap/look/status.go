@@ -1,4 +1,6 @@
-package bootstrap
+// Package look tells the stories that only look at hosts: how they are, their certificates, what is at work on them, and what helps to find
+// a fault. They change nothing.
+package look
 
 import (
 	"context"
@@ -21,11 +23,11 @@ var statusBounds = session.Bounds{Bytes: session.FactsBounds.Bytes, Time: 2 * ti
 // Status looks at all hosts at the same time, changes nothing, and calls show with what they told: one connection to each and
 // two commands. A host that cannot be asked is in the report, not an error. With every above zero it looks again and again,
 // with that pause, over the same connections, until ctx ends, which then is no error.
-func Status(ctx context.Context, o Options, every time.Duration, show func(*status.Report) error) error {
-	s := newStory(o)
+func Status(ctx context.Context, o session.Options, every time.Duration, show func(*status.Report) error) error {
+	s := session.New(o)
 	defer s.Close()
 	for shown := false; ; shown = true {
-		report := s.observe(ctx)
+		report := observe(ctx, s)
 		switch {
 		case ctx.Err() == nil:
 		case shown:
@@ -45,7 +47,7 @@ func Status(ctx context.Context, o Options, every time.Duration, show func(*stat
 }
 
 // observe asks every host how it is.
-func (s *story) observe(ctx context.Context) *status.Report {
+func observe(ctx context.Context, s *session.Session) *status.Report {
 	hosts := s.Inventory.Hosts
 	seen := make([]status.Observed, len(hosts))
 	at := make(map[string]int, len(hosts))
@@ -53,14 +55,14 @@ func (s *story) observe(ctx context.Context) *status.Report {
 		at[h.ID()] = i
 	}
 	_ = session.Each(hosts, func(h inventory.Host) error { // what fails is in what was seen
-		seen[at[h.ID()]] = s.observeHost(ctx, h)
+		seen[at[h.ID()]] = observeHost(ctx, s, h)
 		return nil
 	})
 	return status.NewReport(s.Inventory, seen, status.PlanPending(s.Inventory, seen, plan.Up), time.Now())
 }
 
 // observeHost asks one. A connection over which something failed is not used again.
-func (s *story) observeHost(ctx context.Context, h inventory.Host) status.Observed {
+func observeHost(ctx context.Context, s *session.Session, h inventory.Host) status.Observed {
 	seen := status.Observed{Machine: machine.Machine{Host: h}}
 	if _, seen.Err = s.Connect(ctx, h); seen.Err != nil {
 		return seen

@@ -1,4 +1,4 @@
-package bootstrap
+package look
 
 import (
 	"bytes"
@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
-	"kgpu.dev/kgpu/bootstrap/schema/schematest"
+	"kgpu.dev/kgpu/bootstrap/report/schema/schematest"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/status"
 	"kgpu.dev/kgpu/inventory"
@@ -43,7 +44,7 @@ func (w *watched) exec(e *sshtest.Exec) int {
 	case answer != nil:
 		return answer(e)
 	case what == "facts":
-		fmt.Fprint(e.Stdout, honest(w.name))
+		fmt.Fprint(e.Stdout, sitetest.Bare(w.name))
 	default:
 		fmt.Fprint(e.Stdout, "kgpu-status=1\nend=1\n")
 	}
@@ -51,7 +52,7 @@ func (w *watched) exec(e *sshtest.Exec) int {
 }
 
 // watch is the servers of a control plane and workers, and the options of a look at them.
-func watch(t *testing.T, hosts ...*watched) (Options, []*sshtest.Server, *event.Recorder) {
+func watch(t *testing.T, hosts ...*watched) (session.Options, []*sshtest.Server, *event.Recorder) {
 	t.Helper()
 	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\n"+
 		"hosts: [{address: 10.0.0.10, role: control-plane}]\n"), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
@@ -68,7 +69,7 @@ func watch(t *testing.T, hosts ...*watched) (Options, []*sshtest.Server, *event.
 		inv.Hosts, servers = append(inv.Hosts, h), append(servers, server)
 	}
 	events := &event.Recorder{}
-	return Options{Options: session.Options{Inventory: inv, Run: "r-1", Events: events}}, servers, events
+	return session.Options{Inventory: inv, Run: "r-1", Events: events}, servers, events
 }
 
 // controls answers as a control plane whose cluster has these nodes.
@@ -85,7 +86,7 @@ func controls(nodes ...string) func(e *sshtest.Exec) int {
 }
 
 // once looks at the hosts, and wants the report to be as its schema says.
-func once(t *testing.T, o Options) *status.Report {
+func once(t *testing.T, o session.Options) *status.Report {
 	t.Helper()
 	var got *status.Report
 	must(t, Status(t.Context(), o, 0, func(r *status.Report) error { got = r; return nil }))
@@ -147,7 +148,7 @@ func TestStatusOfSickHosts(t *testing.T) {
 	hosts := []*watched{
 		{name: "cp1", status: controls("cp1", "off", "hangs")}, {name: "off"},
 		{name: "hangs", facts: func(e *sshtest.Exec) int { <-e.Gone; return 0 }}, {name: "gone", facts: says("", sshtest.Vanish)},
-		{name: "half", status: says("kgpu-status=1\ncertificate=/a", 0)}, {name: "fails", status: says(evil, 7)}, {name: "talks", status: func(e *sshtest.Exec) int { pour(e.Stdout, evil, 1<<28); return 0 }},
+		{name: "half", status: says("kgpu-status=1\ncertificate=/a", 0)}, {name: "fails", status: says(sitetest.Evil, 7)}, {name: "talks", status: func(e *sshtest.Exec) int { sitetest.Pour(e.Stdout, sitetest.Evil, 1<<28); return 0 }},
 	}
 	o, servers, _ := watch(t, hosts...)
 	servers[1].Stop()
@@ -200,7 +201,7 @@ func TestStatusAgain(t *testing.T) {
 		if look.Load() == lost {
 			return sshtest.Vanish
 		}
-		fmt.Fprint(e.Stdout, honest("w1"))
+		fmt.Fprint(e.Stdout, sitetest.Bare("w1"))
 		return 0
 	}
 	ctx, cancel := context.WithCancel(t.Context())

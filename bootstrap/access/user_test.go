@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"archive/tar"
@@ -19,24 +19,26 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
+	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // userSite is a cluster whose control plane signs what user/create brings.
-func userSite(t *testing.T, enforced string) (*site, Options, *[]byte) {
+func userSite(t *testing.T, enforced string) (*sitetest.Site, session.Options, *[]byte) {
 	t.Helper()
-	s, o := newSite(t, "cp1")
-	s.joined["cp1"] = true
+	s, o := sitetest.New(t, "../facts/testdata/worker.txt", "cp1")
+	s.Joined["cp1"] = true
 	authority := clustertest.NewAuthority(t)
-	put(t, s.adminConf, clustertest.AdminConf(t, authority.Admin(t, "https://api-78e651.lab.kgpu.internal:6443")))
+	put(t, s.AdminConf, clustertest.AdminConf(t, authority.Admin(t, "https://api-78e651.lab.kgpu.internal:6443")))
 	o.Inventory.Path, o.Inventory.Cluster = filepath.Join(t.TempDir(), "inventory.yaml"), "lab"
 	sent := new([]byte)
-	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {
+	s.Servers["cp1"].Handle(func(e *sshtest.Exec) int {
 		if !strings.Contains(e.Line, "receive.sh") {
-			return s.exec("cp1", e)
+			return s.Exec("cp1", e)
 		}
 		zip, err := gzip.NewReader(e.Stdin)
 		if err != nil {
@@ -140,7 +142,11 @@ func TestWarningsOfUsers(t *testing.T) {
 			all += e.Text + "\n"
 		}
 	}
-	contains(t, all, "signs for a shorter time", "pod-security.kubernetes.io/enforce=baseline")
+	for _, want := range []string{"signs for a shorter time", "pod-security.kubernetes.io/enforce=baseline"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in %q", want, all)
+		}
+	}
 }
 
 // What a host says of a binding becomes a command to copy only where a shell could not take it for more.
@@ -161,13 +167,13 @@ func TestBindingsToEdit(t *testing.T) {
 
 // Who deletes a user that is none is told so, and who may be meant.
 func TestDeleteUser(t *testing.T) {
-	s, o := newSite(t, "cp1")
-	s.joined["cp1"] = true
-	s.users = "joe\tjoe\tedit\t\n"
+	s, o := sitetest.New(t, "../facts/testdata/worker.txt", "cp1")
+	s.Joined["cp1"] = true
+	s.Users = "joe\tjoe\tedit\t\n"
 	outputs := map[string]string{}
-	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {
+	s.Servers["cp1"].Handle(func(e *sshtest.Exec) int {
 		if !strings.Contains(e.Line, "receive.sh") {
-			return s.exec("cp1", e)
+			return s.Exec("cp1", e)
 		}
 		const id = "user/delete"
 		fmt.Fprintf(e.Stdout, "B\t%s\t0\n", id)
@@ -190,7 +196,11 @@ func TestDeleteUser(t *testing.T) {
 	if !errors.Is(err, &reason.Error{ID: reason.UserRightsLeft}) || said != "" {
 		t.Fatalf("%q, %v", said, err)
 	}
-	contains(t, err.Error(), "`kubectl edit -n ops rolebinding team`", "in ops: pods [] [] [get list]")
+	for _, want := range []string{"`kubectl edit -n ops rolebinding team`", "in ops: pods [] [] [get list]"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %q", want, err)
+		}
+	}
 	if e := s.Events(); !slices.ContainsFunc(e, func(e event.Event) bool { return e.Kind == event.Warning && strings.Contains(e.Text, "lab/helper") }) {
 		t.Errorf("nothing of lab/helper in %v", e)
 	}
@@ -207,7 +217,7 @@ func TestDeleteUser(t *testing.T) {
 }
 
 func TestNoClusterNoUser(t *testing.T) {
-	_, o := newSite(t, "cp1")
+	_, o := sitetest.New(t, "../facts/testdata/worker.txt", "cp1")
 	o.Inventory.Path = filepath.Join(t.TempDir(), "inventory.yaml")
 	if _, err := CreateUser(t.Context(), o, UserOptions{Name: "joe", Role: "edit", Days: 1}); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		t.Error(err)
