@@ -145,17 +145,6 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 	return seen, nil
 }
 
-// asReason is err as one with a reason, as all are that come from a host.
-func asReason(h inventory.Host, err error) *reason.Error {
-	if err == nil {
-		return nil
-	}
-	if all := reason.All(err); len(all) > 0 {
-		return all[0]
-	}
-	return &reason.Error{ID: reason.FactsFailed, Host: h.ID(), Err: err}
-}
-
 // pin trusts the keys that nobody knows, and returns the hosts that have them, to be met again.
 func pin(seen []proposal.Observed, hosts []inventory.Host) []inventory.Host {
 	var out []inventory.Host

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
@@ -156,23 +155,6 @@ func (o Options) leaving(names []string) ([]string, error) {
 		}
 	}
 	return ids, nil
-}
-
-// planeStays refuses to treat a control plane as a worker.
-func (o Options) planeStays(id string) error {
-	if len(o.Inventory.ControlPlanes()) > 1 {
-		return reason.Usagef("%s is a control plane: `kgpu remove-control-plane %s` takes it out", id, id)
-	}
-	return noneStays([]string{id})
-}
-
-// noneStays refuses to take all control planes out of the cluster.
-func noneStays(planes []string) error {
-	are := "is the only control plane"
-	if len(planes) > 1 {
-		are = "are all of its control planes"
-	}
-	return reason.Usagef("%s %s: without one there is no cluster. `kgpu reset` without a host takes the whole cluster apart", strings.Join(planes, ", "), are)
 }
 
 // unreachable reports whether nothing could be asked of a host.

@@ -3,12 +3,18 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/access"
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -71,4 +77,49 @@ func (s *story) agreed(ctx context.Context, g *graph.Graph) error {
 		s.drains = append(s.drains, d.Node)
 	}
 	return nil
+}
+
+// rewrite puts an edited inventory in the place of the file that it was made of, which nobody else may have changed meanwhile.
+func rewrite(path string, was, edited []byte) error {
+	now, err := os.ReadFile(path)
+	switch {
+	case err != nil:
+		return err
+	case bytes.Equal(now, edited):
+		return nil
+	case !bytes.Equal(now, was): // while hosts were looked at, or somebody was asked
+		return reason.Usagef("%s was changed since this began: nothing was written, and no host was changed. Run the same command again", path)
+	}
+	if err := atomicfile.Update(path, edited, 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// asReason is err as one with a reason, as all are that come from a host.
+func asReason(h inventory.Host, err error) *reason.Error {
+	if err == nil {
+		return nil
+	}
+	if all := reason.All(err); len(all) > 0 {
+		return all[0]
+	}
+	return &reason.Error{ID: reason.FactsFailed, Host: h.ID(), Err: err}
+}
+
+// planeStays refuses to treat a control plane as a worker.
+func (o Options) planeStays(id string) error {
+	if len(o.Inventory.ControlPlanes()) > 1 {
+		return reason.Usagef("%s is a control plane: `kgpu remove-control-plane %s` takes it out", id, id)
+	}
+	return noneStays([]string{id})
+}
+
+// noneStays refuses to take all control planes out of the cluster.
+func noneStays(planes []string) error {
+	are := "is the only control plane"
+	if len(planes) > 1 {
+		are = "are all of its control planes"
+	}
+	return reason.Usagef("%s %s: without one there is no cluster. `kgpu reset` without a host takes the whole cluster apart", strings.Join(planes, ", "), are)
 }

@@ -1,9 +1,7 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"os"
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
@@ -81,21 +79,4 @@ func CheckUpgrade(ctx context.Context, o Options, version string) (*report.Upgra
 		return nil, session.FactsError(plane, err, answer...)
 	}
 	return check, nil
-}
-
-// rewrite puts an edited inventory in the place of the file that it was made of, which nobody else may have changed meanwhile.
-func rewrite(path string, was, edited []byte) error {
-	now, err := os.ReadFile(path)
-	switch {
-	case err != nil:
-		return err
-	case bytes.Equal(now, edited):
-		return nil
-	case !bytes.Equal(now, was): // while hosts were looked at, or somebody was asked
-		return reason.Usagef("%s was changed since this began: nothing was written, and no host was changed. Run the same command again", path)
-	}
-	if err := atomicfile.Update(path, edited, 0o644); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
 }
