@@ -180,17 +180,23 @@ func TestRestore(t *testing.T) {
 	kgpu(t, 0, "reset", "--yes", "-i", c.inventory)
 }
 
-// TestRestoreOfPlanes backs a cluster with three control planes up by its timers, and has it back: with all three alive, and when two of
+// share stands in for a directory of the owner's that control planes write their backups to.
+const share = "/srv/backups"
+
+// TestRestoreOfPlanes backs a cluster with three control planes up by its timers, to a directory of its owner's, and has it back: with all three alive, and when two of
 // them are lost with their disks and the archive of the third is what is left. kgpu is killed on the way.
 func TestRestoreOfPlanes(t *testing.T) {
 	long(t)
 	l := newLab(t, nil, "--workers", "3")
 	virtual := l.addr["cp1"][:strings.LastIndexByte(l.addr["cp1"], '.')] + ".100"
 	d := desired{
-		version: "1.36", runtime: "containerd", network: "flannel", virtualIP: virtual, more: l.repositories() + "backup: {schedule: \"02:30\", keep: 2}\n",
+		version: "1.36", runtime: "containerd", network: "flannel", virtualIP: virtual, more: l.repositories() + "backup: {schedule: \"02:30\", keep: 2, to: " + share + "}\n",
 		hosts: []string{l.host("cp1", ""), l.host("w1", "role: control-plane"), l.host("w2", "role: control-plane"), l.host("w3", "")},
 	}
 	c := newCluster(t, l, d)
+	for _, h := range []string{"cp1", "w1", "w2"} {
+		c.exec(t, h, "mkdir "+share)
+	}
 	must(t, "up", func(t *testing.T) { c.up(t) })
 	c.k(t, "apply", "-f", file(t, "kept.yaml", kept))
 	c.k(t, "-n", "kept", "rollout", "status", "deployment/stays", "--timeout=120s")
@@ -236,6 +242,9 @@ func TestRestoreOfPlanes(t *testing.T) {
 			}
 		}
 		l.up(t, "--workers", "3")
+		for _, h := range []string{"cp1", "w1"} {
+			c.exec(t, h, "mkdir "+share)
+		}
 		killedIn(t, "restore/data", "cluster/join-control-plane")
 		restored(t, "cp1", "w1")
 		for _, h := range []string{"cp1", "w1"} {
@@ -247,7 +256,7 @@ func TestRestoreOfPlanes(t *testing.T) {
 // madeByTimer is an archive that the timer of a control plane has made.
 func (c *cluster) madeByTimer(t *testing.T, host string) string {
 	t.Helper()
-	text, err := base64.StdEncoding.DecodeString(c.exec(t, host, "systemctl start kgpu-backup; base64 -w 0 $(ls /var/backups/kgpu/kgpu-backup-* | tail -n 1)"))
+	text, err := base64.StdEncoding.DecodeString(c.exec(t, host, "systemctl start kgpu-backup; base64 -w 0 $(ls "+share+"/kgpu-backup-* | tail -n 1)"))
 	if err != nil {
 		t.Fatal(err)
 	}
