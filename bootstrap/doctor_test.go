@@ -14,6 +14,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
@@ -77,7 +78,7 @@ func TestDoctor(t *testing.T) {
 	o.Inventory.Hosts[2].Address, o.Inventory.Hosts[2].SSH = nobody.Address, nobody.SSH
 	line := "kernel-log=NVRM: Xid (PCI:0000:65:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
 	w1.more.Store(&line)
-	d, err := Doctor(t.Context(), o, nil)
+	d, err := look.Doctor(t.Context(), o.Options, nil, o.Ignore)
 	must(t, err)
 	if got, want := foundIDs(d), []string{"w1 GPU_GSP_TIMEOUT", "w2 SSH_UNREACHABLE"}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
@@ -91,16 +92,16 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	// Of one host: the control plane is asked, and nothing is said of it.
-	if d, err = Doctor(t.Context(), o, []string{"w1"}); err != nil || len(d.Hosts) != 1 || !slices.Equal(foundIDs(d), []string{"w1 GPU_GSP_TIMEOUT"}) {
+	if d, err = look.Doctor(t.Context(), o.Options, []string{"w1"}, o.Ignore); err != nil || len(d.Hosts) != 1 || !slices.Equal(foundIDs(d), []string{"w1 GPU_GSP_TIMEOUT"}) {
 		t.Errorf("%v: %+v", err, d)
 	}
 	// While kgpu is at work, what it may be changing is not judged.
 	told := strings.Replace(*cp.known.Load(), "end=1\n", held+"end=1\n", 1)
 	cp.known.Store(&told)
-	if d, err = Doctor(t.Context(), o, nil); err != nil || !strings.Contains(d.AtWork, "ada@desk") || !slices.Equal(foundIDs(d), []string{"w2 SSH_UNREACHABLE"}) {
+	if d, err = look.Doctor(t.Context(), o.Options, nil, o.Ignore); err != nil || !strings.Contains(d.AtWork, "ada@desk") || !slices.Equal(foundIDs(d), []string{"w2 SSH_UNREACHABLE"}) {
 		t.Errorf("%v: %+v", err, d)
 	}
-	if _, err = Doctor(t.Context(), o, []string{"w8"}); err == nil {
+	if _, err = look.Doctor(t.Context(), o.Options, []string{"w8"}, o.Ignore); err == nil {
 		t.Error("a host that there is not is looked at")
 	}
 }
@@ -119,7 +120,7 @@ func TestKeyThatEndsIsNoDrift(t *testing.T) {
 	known = strings.Replace(*w1.known.Load(), "end=1\n", known, 1)
 	known = regexp.MustCompile("(?m)^now=.*$").ReplaceAllString(known, fmt.Sprintf("now=%d.0", time.Now().Unix()))
 	w1.known.Store(&known)
-	d, err := Doctor(t.Context(), o, nil)
+	d, err := look.Doctor(t.Context(), o.Options, nil, o.Ignore)
 	must(t, err)
 	if got := foundIDs(d); !slices.Equal(got, []string{"w1 REPO_KEY_ENDS"}) {
 		t.Errorf("found %v", got)
@@ -256,7 +257,7 @@ func TestFixAsksForAReboot(t *testing.T) {
 		lines += "kernel-log=" + line
 	}
 	w1.more.Store(&lines)
-	d, err := Doctor(t.Context(), o, []string{"w1"})
+	d, err := look.Doctor(t.Context(), o.Options, []string{"w1"}, o.Ignore)
 	if err != nil || len(d.Findings()) == 0 || d.Findings()[0].ID != "GPU_HUNG" || d.Findings()[0].Repair != doctor.Reboot {
 		t.Fatalf("%v: %+v", err, d)
 	}

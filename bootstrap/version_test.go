@@ -14,6 +14,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -45,7 +46,7 @@ func TestVersionChangeIsFound(t *testing.T) {
 	o, _ := fakes(t, &cp.fakeHost)
 	o.Events = event.Discard
 	o.Inventory.Kubernetes.Version, o.Inventory.Kubernetes.Pin = inventory.Version{Major: 1, Minor: 35, Patch: 1}, inventory.PinnedExact
-	d, err := Doctor(t.Context(), o, nil)
+	d, err := look.Doctor(t.Context(), o.Options, nil, o.Ignore)
 	must(t, err)
 	var found []string
 	for _, f := range d.Findings() {

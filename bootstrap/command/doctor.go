@@ -15,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -65,7 +66,7 @@ func examine(c *cli.Context) error {
 		show := func(g *graph.Graph) error { return report.PrintPlan(out, g, report.PlanOptions{}) }
 		return acting(c, &o, progress, func() error { return bootstrap.InstallWatch(c.Context, o, names, show) })
 	}
-	d, err := bootstrap.Doctor(c.Context, o, names)
+	d, err := look.Doctor(c.Context, o.Options, names, o.Ignore)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func examine(c *cli.Context) error {
 		}
 		if done {
 			o.Events = event.Discard
-			if d, err = bootstrap.Doctor(c.Context, o, names); err != nil {
+			if d, err = look.Doctor(c.Context, o.Options, names, o.Ignore); err != nil {
 				return err
 			}
 		}

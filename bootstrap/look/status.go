@@ -1,5 +1,5 @@
-// Package look tells the stories that only look at hosts: how they are, their certificates, what is at work on them, and what helps to find
-// a fault. They change nothing.
+// Package look tells the stories that only look at hosts: how they are and what is wrong with them, their certificates, what is at work on
+// them, and what helps to find a fault. They change nothing.
 package look
 
 import (
