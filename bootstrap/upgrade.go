@@ -7,13 +7,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/records"
-	"kgpu.dev/kgpu/bootstrap/report"
-	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
-	"kgpu.dev/kgpu/scripts"
 )
 
 // Upgrade writes a version of Kubernetes into the inventory file and brings the cluster there, as Up does. The file is written when
@@ -39,44 +34,4 @@ func Upgrade(ctx context.Context, o Options, version string, show func(*graph.Gr
 		return err
 	}
 	return o.AdviseWithout(hosts, converge(ctx, o, hosts, show, func(map[string]*facts.Host) error { return rewrite(path, data, edited) }))
-}
-
-// CheckUpgrade looks at the control plane, and changes nothing. version is the one that the cluster is to get; empty: the inventory's.
-func CheckUpgrade(ctx context.Context, o Options, version string) (*report.UpgradeCheck, error) {
-	if version != "" {
-		data, err := os.ReadFile(o.Inventory.Path)
-		if err != nil {
-			return nil, err
-		}
-		if data, err = inventory.SetVersion(data, version); err != nil {
-			return nil, err
-		}
-		if o.Inventory, err = inventory.Decode(o.Inventory.Path, data, inventory.Options{}); err != nil {
-			return nil, err
-		}
-	}
-	s, err := session.Open(ctx, o.Options, o.Inventory.ControlPlanes())
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	set := machine.SetOf(s.Inventory, s.Facts)
-	if !set.ClusterExists() {
-		return nil, &reason.Error{ID: reason.ClusterMissing, Host: s.AdminPlane().ID(), Doing: "looking for what an upgrade would break"}
-	}
-	check := &report.UpgradeCheck{Running: set.Versions.Running, Took: records.UpgradeTimes(o.Inventory)}
-	for _, v := range set.Upgrade() {
-		if v != check.Running {
-			check.Rounds = append(check.Rounds, v)
-		}
-	}
-	plane := s.AdminPlane().ID()
-	answer, err := s.Ask(ctx, plane, session.Question{Name: "deprecated", Script: scripts.Deprecated(), Bounds: session.FactsBounds})
-	if err == nil {
-		check.Deprecated, err = facts.ParseDeprecated(answer)
-	}
-	if err != nil {
-		return nil, session.FactsError(plane, err, answer...)
-	}
-	return check, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
@@ -106,7 +107,7 @@ func TestCheckUpgrade(t *testing.T) {
 	s, o := upgrading(t)
 	before := content(t, o.Inventory.Path)
 	for version, want := range map[string]string{"1.37": "[1.36.3 1.37.2]", "": "[1.36.3]"} {
-		check, err := CheckUpgrade(t.Context(), o, version)
+		check, err := look.CheckUpgrade(t.Context(), o.Options, version)
 		must(t, err)
 		if fmt.Sprint(check.Rounds) != want || check.Running.String() != "1.35.4" || len(check.Deprecated) != 1 {
 			t.Errorf("%q: %+v", version, check)
@@ -116,7 +117,7 @@ func TestCheckUpgrade(t *testing.T) {
 		t.Errorf("done: %q", s.Did)
 	}
 	s.Joined["cp1"] = false
-	if _, err := CheckUpgrade(t.Context(), o, ""); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+	if _, err := look.CheckUpgrade(t.Context(), o.Options, ""); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		t.Errorf("without a cluster: %v", err)
 	}
 }

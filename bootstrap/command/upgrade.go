@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"
 )
@@ -35,7 +36,7 @@ func upgrade(c *cli.Context) error {
 	}
 	if c.Bool("check") {
 		return standardError(c, report.Normal, func(o session.Options) error {
-			check, err := bootstrap.CheckUpgrade(c.Context, bootstrap.Options{Options: o}, version)
+			check, err := look.CheckUpgrade(c.Context, o, version)
 			if err != nil {
 				return err
 			}
