@@ -190,14 +190,15 @@ func TestBrokenConfigurationOfApt(t *testing.T) {
 	})
 }
 
-// On a node only what is missing comes: what its owner upgraded stays, and is held there.
+// On a node only what is missing comes: what its owner upgraded stays, and is held there, and so does what an upgrade that was cut off
+// has installed by then.
 func TestPackagesOfANode(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "kubectl", version: "1.36.4-1.1"}, deb{name: "kubelet", version: "1.36.3-1.1"})
 	s.ok(s.script("apt-get update; apt-get install -y kubelet kubectl"))
 	s.kubernetes()
-	s.value("packages", "kubeadm\n")
+	s.value("packages", "kubeadm\nkubectl\n")
 	s.ok(s.step("kube-packages"))
 	for name, want := range map[string]string{"kubelet": "hold installed 1.36.3-1.1", "kubeadm": "hold installed 1.36.3-1.1", "kubectl": "hold installed 1.36.4-1.1"} {
 		s.packageIs(name, want)

@@ -1,4 +1,4 @@
-// Package access is the ways into a cluster from this machine: its kubeconfig, kubectl and ssh, tunnels, and what a browser opens.
+// Package access is the ways into a cluster from this machine: its kubeconfig, kubectl and ssh, users, tunnels, and what a browser opens.
 // It changes no host.
 package access
 

@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # Installs kubelet, kubeadm and kubectl at one exact version and holds them. Values: version (1.36.3), packages (those that are
-# missing on a node, a line each; not given: all three).
+# missing on a node, a line each; not given: all three). What is there by now stays as it is: it may be of an upgrade that was cut off
+# while it installed the package.
 # Files: kubelet drop-ins and what else configures it, if any.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 version=$(value version)
-mapfile -t packages < <(value_or packages $'kubelet\nkubeadm\nkubectl' | sed '/^$/d')
+packages=(kubelet kubeadm kubectl)
+if [[ -f $KGPU_STEP/values/packages ]]; then
+  packages=()
+  for package in $(value_lines packages); do installed "$package" || packages+=("$package"); done
+fi
 
 claim_containers
 claim_tree /etc/kubernetes /usr/libexec/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/dockershim \
