@@ -227,7 +227,7 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 
 // fromEnvironment reports whether an unquoted value refers to the environment: YAML saw a string where a number may come out.
 func fromEnvironment(n *yaml.Node) bool {
-	return n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 && strings.Contains(n.Value, "${")
+	return n.Style&quotes == 0 && strings.Contains(n.Value, "${")
 }
 
 func kindName(n *yaml.Node) string {
