@@ -276,7 +276,7 @@ func (b *builder) comeBack(h *host, token graph.Ref) graph.Ref {
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "certs/kubelet"}, Reason: b.kubeletDue(h), Needs: []graph.Ref{token},
 		LateInput: func(out graph.Outputs) (graph.Input, error) {
-			return graph.Input{Values: map[string]string{"node": h.node, "token": strings.TrimSpace(string(out[token][OutputToken]))}}, nil
+			return graph.Input{Values: map[string]string{"node": h.node, "token": said(out, token, OutputToken)}}, nil
 		},
 	})
 	return graph.Ref{Host: h.id, ID: "certs/kubelet"}
@@ -288,6 +288,6 @@ func (b *builder) warnOld(h *host, r renewal, kubelet string) {
 		r.reasons = append(r.reasons, kubelet)
 	}
 	if len(r.reasons) > 0 {
-		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: %s; kgpu renews the certificates of Kubernetes 1.%d and newer: docs/operations.md, \"Certificates\"", h.id, strings.Join(r.reasons, "; "), RenewsSince))
+		b.warn("%s: %s; kgpu renews the certificates of Kubernetes 1.%d and newer: docs/operations.md, \"Certificates\"", h.id, strings.Join(r.reasons, "; "), RenewsSince)
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -234,9 +235,7 @@ func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 	var want, reasons []string
 	for _, h := range b.members() {
 		labels := map[string]string{}
-		for k, v := range h.Labels {
-			labels[k] = v
-		}
+		maps.Copy(labels, h.Labels)
 		if !h.IsControlPlane() {
 			labels["node-role.kubernetes.io/worker"] = ""
 		}

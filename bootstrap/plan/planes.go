@@ -59,7 +59,7 @@ func (b *builder) maySeat(joining []*host) (may []*host) {
 			continue
 		}
 		h.waits = true
-		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: it joins as a control plane when %s answers again: etcd takes no new member while another is down", h.id, missing[0]))
+		b.warn("%s: it joins as a control plane when %s answers again: etcd takes no new member while another is down", h.id, missing[0])
 	}
 	return may
 }

@@ -30,11 +30,8 @@ func UpAdopting(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.G
 }
 
 func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*graph.Graph, error) {
-	b, err := newBuilder(inv, seen)
+	b, err := newIdentified(inv, seen)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.identities(); err != nil {
 		return nil, err
 	}
 	b.Adopt = adopt
@@ -128,6 +125,20 @@ func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder
 	return b, nil
 }
 
+// newIdentified returns a builder for hosts that are what they call themselves.
+func newIdentified(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.identities()
+}
+
+// warn adds a warning to the plan.
+func (b *builder) warn(format string, args ...any) {
+	b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf(format, args...))
+}
+
 // members are the hosts that are nodes when the plan is carried out: all but control planes that wait for others.
 func (b *builder) members() []*host {
 	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.waits })
@@ -182,18 +193,18 @@ func (b *builder) warnings() {
 	b.leftDistributions()
 	skewed := b.Skewed()
 	for _, id := range sortedKeys(skewed) {
-		b.graph.Warnings = append(b.graph.Warnings, id+": "+skewed[id])
+		b.warn("%s: %s", id, skewed[id])
 	}
 	b.busyNodes()
 	b.endedDrivers()
 	b.oldContainerds()
 	b.pressures()
 	if b.Inventory.Network == inventory.Weave && !b.ClusterExists() {
-		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
+		b.warn("network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}
 	if b.webSocketFault() {
-		b.graph.Warnings = append(b.graph.Warnings, "docker on Kubernetes "+b.Inventory.Kubernetes.Version.MinorString()+
-			": the kubelet gate ExtendWebSocketsToKubelet is turned off, because exec, attach and cp fail with cri-dockerd "+catalog.CRIDockerd.Version+" otherwise")
+		b.warn("docker on Kubernetes %s: the kubelet gate ExtendWebSocketsToKubelet is turned off, because exec, attach and cp fail with cri-dockerd %s otherwise",
+			b.Inventory.Kubernetes.Version.MinorString(), catalog.CRIDockerd.Version)
 	}
 }
 
@@ -207,7 +218,7 @@ func (b *builder) pressures() {
 		for _, taint := range n.Taints {
 			what, _, _ := strings.Cut(strings.TrimPrefix(taint, "node.kubernetes.io/"), "=")
 			if slices.Contains([]string{"disk-pressure", "memory-pressure", "pid-pressure"}, what) {
-				b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: its node takes no new pods: %s; `kubectl describe node %s` says more", h.id, what, h.node))
+				b.warn("%s: its node takes no new pods: %s; `kubectl describe node %s` says more", h.id, what, h.node)
 			}
 		}
 	}
@@ -218,7 +229,7 @@ func (b *builder) lockWarnings() {
 	for _, h := range b.hosts {
 		works := slices.ContainsFunc(b.graph.Steps, func(s *graph.Step) bool { return s.Host == h.id })
 		if holder := h.Facts.Apt.LockHolder; holder != "" && works {
-			b.graph.Warnings = append(b.graph.Warnings, h.id+": the package manager is held by "+holder+": steps that install packages wait for it")
+			b.warn("%s: the package manager is held by %s: steps that install packages wait for it", h.id, holder)
 		}
 	}
 }
