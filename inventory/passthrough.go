@@ -8,7 +8,7 @@ import (
 )
 
 // passthrough is a key with a mapping that kgpu hands on: any keys, with references to the environment replaced.
-func passthrough[T any](field func(*T) *map[string]any) func(*decoder, *T, *yaml.Node, string) {
+func passthrough[T any](field func(*T) *map[string]any) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) { *field(into) = d.freeMapping(n, path) }
 }
 
