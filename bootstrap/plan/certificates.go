@@ -273,13 +273,12 @@ func (b *builder) returning() (out []*host) {
 
 // comeBack plans a new certificate for the kubelet of a worker, whose node stays what it is.
 func (b *builder) comeBack(h *host, token graph.Ref) graph.Ref {
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "certs/kubelet"}, Reason: b.kubeletDue(h), Needs: []graph.Ref{token},
 		LateInput: func(out graph.Outputs) (graph.Input, error) {
 			return graph.Input{Values: map[string]string{"node": h.node, "token": said(out, token, OutputToken)}}, nil
 		},
 	})
-	return graph.Ref{Host: h.id, ID: "certs/kubelet"}
 }
 
 // warnOld tells of certificates that kgpu does not renew.

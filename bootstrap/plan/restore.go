@@ -256,11 +256,10 @@ func (b *builder) restoreData(h *host, a Archive, members []*host, has bool) gra
 	if has {
 		why = "it has the data already, and starts"
 	}
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: RestoreStep}, Reason: why,
 		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: graph.Input{Values: b.restoreInput(h, a, members)},
 	})
-	return graph.Ref{Host: h.id, ID: RestoreStep}
 }
 
 // restoreInit prepares a host as for a new cluster, which gets the identity and the data of the archive instead of new ones.
@@ -276,11 +275,10 @@ func (b *builder) restoreInit(h *host, a Archive) (graph.Ref, error) {
 	}
 	input := b.planeInput(config)
 	maps.Copy(input.Values, b.restoreInput(h, a, []*host{h}))
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "cluster/init"}, Title: "start the control plane with the data of the backup (kubeadm init)", Reason: "it has no control plane of the archive's cluster",
 		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: input,
-	})
-	return graph.Ref{Host: h.id, ID: "cluster/init"}, nil
+	}), nil
 }
 
 // workersReturn plans that the nodes of the archive's cluster find its API server, and look at their pods anew.
@@ -290,10 +288,9 @@ func (b *builder) workersReturn(a Archive, restored []graph.Ref) (back []graph.R
 			continue
 		}
 		b.hostNames(h)
-		b.add(h, graph.Step{
+		back = append(back, b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "restore/kubelet"}, Reason: "its certificate is one of the archive's cluster", Needs: restored,
-		})
-		back = append(back, graph.Ref{Host: h.id, ID: "restore/kubelet"})
+		}))
 	}
 	return append(back, restored...)
 }

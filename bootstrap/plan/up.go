@@ -145,16 +145,18 @@ func (b *builder) members() []*host {
 }
 
 // add appends a step to the host's own chain. A node that serves is drained before the first that disrupts its containers.
-func (b *builder) add(h *host, s graph.Step) {
+func (b *builder) add(h *host, s graph.Step) graph.Ref {
 	Kinds.Complete(&s)
 	if s.Disrupts != "" {
 		b.drainNode(h, s.Title+": "+s.Disrupts, false)
 	}
 	s.Needs = append(slices.Clone(h.last), s.Needs...)
-	h.last = []graph.Ref{b.side(h, s)}
+	added := b.side(h, s)
+	h.last = []graph.Ref{added}
 	if h.away && (s.Disrupts != "" || Kinds.Of(s.ID).Disrupts) {
-		h.disrupting = append(h.disrupting, h.last...)
+		h.disrupting = append(h.disrupting, added)
 	}
+	return added
 }
 
 // side appends a step that needs other steps only, beside the host's chain.

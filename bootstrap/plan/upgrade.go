@@ -214,11 +214,10 @@ func (b *builder) upgradePlane(h *host, before []graph.Ref) graph.Ref {
 	if gates := b.newGates(); len(gates) > 0 && how == "apply" {
 		values["gates"] = lines(gates...)
 	}
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "cluster/upgrade"}, Title: "upgrade the control plane to " + b.Target.String() + " (kubeadm upgrade)", Reason: why,
 		Needs: before, Input: graph.Input{Values: b.upgradeValues(values)},
 	})
-	return graph.Ref{Host: h.id, ID: "cluster/upgrade"}
 }
 
 // newGates are kubelets' gates that this version needs, and a cluster of an older one was made without.
