@@ -46,15 +46,15 @@ func backup(d *decoder, f *file, n *yaml.Node, path string) {
 }
 
 // checkBackup refuses a section that makes no backups, and an older Kubernetes, which has none.
-func (f *file) checkBackup(m catalog.Minor) []finding {
+func (f *file) checkBackup(m catalog.Minor) findings {
 	switch {
 	case !f.backsUp:
 		return nil
 	case !m.Secured():
-		return []finding{{path: "backup", message: fmt.Sprintf("backups are for Kubernetes 1.%d and newer, not for %s: leave the section out",
-			catalog.SecuredSince, f.Kubernetes.Version.MinorString())}}
+		return found("backup", "backups are for Kubernetes 1.%d and newer, not for %s: leave the section out",
+			catalog.SecuredSince, f.Kubernetes.Version.MinorString())
 	case !f.backsUpWhen:
-		return []finding{{path: "backup", message: "says where, and not when: add `schedule: daily`"}}
+		return found("backup", "says where, and not when: add `schedule: daily`")
 	}
 	return nil
 }

@@ -15,41 +15,41 @@ import (
 // finding is a problem of several values together, at the path where it is best put right.
 type finding struct{ path, message, suggestion string }
 
-// check compares what the parts of a decoded inventory say with each other and with what Kubernetes can do.
-func (f *file) check(now time.Time) []finding {
-	var out []finding
-	if !f.Kubernetes.Version.IsZero() {
-		out = append(out, f.checkVersion(now)...)
-		out = append(out, f.checkGates()...)
-	}
-	out = append(out, f.checkSharing()...)
-	out = append(out, f.checkPassthrough()...)
-	out = append(out, f.checkKubelet()...)
-	out = append(out, f.checkRanges()...)
-	out = append(out, f.checkNames()...)
-	out = append(out, f.checkRoles()...)
-	out = append(out, f.checkVirtualIP()...)
-	out = append(out, f.checkBastions()...)
-	return out
+type findings []finding
+
+func (f *findings) add(path, format string, args ...any) {
+	*f = append(*f, finding{path: path, message: fmt.Sprintf(format, args...)})
 }
 
-func (f *file) checkVersion(now time.Time) []finding {
+// found is one finding.
+func found(path, format string, args ...any) findings {
+	return findings{{path: path, message: fmt.Sprintf(format, args...)}}
+}
+
+// check compares what the parts of a decoded inventory say with each other and with what Kubernetes can do.
+func (f *file) check(now time.Time) findings {
+	var out findings
+	if !f.Kubernetes.Version.IsZero() {
+		out = slices.Concat(f.checkVersion(now), f.checkGates())
+	}
+	return slices.Concat(out, f.checkSharing(), f.checkPassthrough(), f.checkKubelet(), f.checkRanges(), f.checkNames(), f.checkRoles(),
+		f.checkVirtualIP(), f.checkBastions())
+}
+
+func (f *file) checkVersion(now time.Time) findings {
 	const path = "kubernetes.version"
 	v := f.Kubernetes.Version
 	minor, ok := catalog.Kubernetes(v.Minor)
 	if !ok {
-		return []finding{{path: path, message: fmt.Sprintf("Kubernetes %s is not known", v)}}
+		return found(path, "Kubernetes %s is not known", v)
 	}
-	var out []finding
-	add := func(format string, args ...any) {
-		out = append(out, finding{path: path, message: fmt.Sprintf(format, args...)})
-	}
+	var out findings
 	if !minor.Supported(now) && !f.Kubernetes.AllowEndOfLife {
-		add("Kubernetes %s is out of support since %s: choose %s, or set `allowEndOfLife: true`",
+		out.add(path, "Kubernetes %s is out of support since %s: choose %s, or set `allowEndOfLife: true`",
 			v.MinorString(), minor.EndOfLife.Format(time.DateOnly), alternatives(now))
 	}
 	if !minor.Published() && f.Repositories.Kubernetes.URL == "" {
-		add("pkgs.k8s.io has packages of Kubernetes 1.24 and newer only: name a mirror that has %s as `repositories.kubernetes.url`", v.MinorString())
+		out.add(path, "pkgs.k8s.io has packages of Kubernetes 1.24 and newer only: name a mirror that has %s as `repositories.kubernetes.url`", v.MinorString())
 	}
 	return slices.Concat(out, f.checkOld(minor), f.checkSecurity(minor), f.checkBackup(minor), f.checkNotebook(minor))
 }
@@ -61,9 +61,9 @@ func alternatives(now time.Time) string {
 	return "a newer kgpu"
 }
 
-func (f *file) checkGates() []finding {
+func (f *file) checkGates() findings {
 	k := &f.Kubernetes
-	var out []finding
+	var out findings
 	for name, on := range k.FeatureGates {
 		if p, ok := gateProblem(name, on, k.Version); ok {
 			p.path = join("kubernetes.featureGates", name)
@@ -125,39 +125,36 @@ const (
 	maxServiceBits = 28
 )
 
-func (f *file) checkRanges() []finding {
+func (f *file) checkRanges() findings {
 	pods, services := f.Kubernetes.PodCIDR, f.Kubernetes.ServiceCIDR
-	var out []finding
-	add := func(path, format string, args ...any) {
-		out = append(out, finding{path: path, message: fmt.Sprintf(format, args...)})
-	}
+	var out findings
 	if pods.IsValid() {
 		switch bits := pods.Bits(); {
 		case bits < minPodBits:
-			add("kubernetes.podCIDR", "%s is too large: kubeadm takes at most a /%d", pods, minPodBits)
+			out.add("kubernetes.podCIDR", "%s is too large: kubeadm takes at most a /%d", pods, minPodBits)
 		case bits > nodeBits:
-			add("kubernetes.podCIDR", "%s is too small: each node needs a /%d", pods, nodeBits)
+			out.add("kubernetes.podCIDR", "%s is too small: each node needs a /%d", pods, nodeBits)
 		case len(f.Hosts) > 1<<(nodeBits-bits):
-			add("kubernetes.podCIDR", "%s has room for %s with a /%d each, the inventory has %d", pods, plural.Of(1<<(nodeBits-bits), "node"), nodeBits, len(f.Hosts))
+			out.add("kubernetes.podCIDR", "%s has room for %s with a /%d each, the inventory has %d", pods, plural.Of(1<<(nodeBits-bits), "node"), nodeBits, len(f.Hosts))
 		}
 	}
 	if services.IsValid() {
 		switch bits := services.Bits(); {
 		case bits < minServiceBits:
-			add("kubernetes.serviceCIDR", "%s is too large: the API server takes at most a /%d", services, minServiceBits)
+			out.add("kubernetes.serviceCIDR", "%s is too large: the API server takes at most a /%d", services, minServiceBits)
 		case bits > maxServiceBits:
-			add("kubernetes.serviceCIDR", "%s is too small: kubeadm wants at least a /%d", services, maxServiceBits)
+			out.add("kubernetes.serviceCIDR", "%s is too small: kubeadm wants at least a /%d", services, maxServiceBits)
 		}
 	}
 	if pods.IsValid() && services.IsValid() && pods.Overlaps(services) {
-		add("kubernetes.podCIDR", "%s overlaps with the services' range %s", pods, services)
+		out.add("kubernetes.podCIDR", "%s overlaps with the services' range %s", pods, services)
 	}
 	for i, h := range f.Hosts {
 		at := f.path(i)
 		if ip, err := netip.ParseAddr(h.Address); err == nil {
 			f.outside(&out, at+".address", ip)
 			if !ip.Unmap().Is4() && !h.PrivateAddress.IsValid() {
-				add(at+".address", "%s is an IPv6 address and kgpu makes IPv4 clusters for now: name the node's IPv4 address as `privateAddress`", h.Address)
+				out.add(at+".address", "%s is an IPv6 address and kgpu makes IPv4 clusters for now: name the node's IPv4 address as `privateAddress`", h.Address)
 			}
 		}
 		if h.PrivateAddress.IsValid() {
@@ -170,24 +167,24 @@ func (f *file) checkRanges() []finding {
 // path is where the file has the host.
 func (f *file) path(host int) string { return fmt.Sprintf("hosts[%d]", f.entries[host]) }
 
-func (f *file) outside(out *[]finding, path string, ip netip.Addr) {
+func (f *file) outside(out *findings, path string, ip netip.Addr) {
 	for _, r := range []struct {
 		name string
 		cidr netip.Prefix
 	}{{"pods", f.Kubernetes.PodCIDR}, {"services", f.Kubernetes.ServiceCIDR}} {
 		if r.cidr.IsValid() && r.cidr.Contains(ip.Unmap()) {
-			*out = append(*out, finding{path: path, message: fmt.Sprintf("%s is inside the %s' range %s", ip, r.name, r.cidr)})
+			out.add(path, "%s is inside the %s' range %s", ip, r.name, r.cidr)
 		}
 	}
 }
 
 // checkNames finds machines that are named twice.
-func (f *file) checkNames() []finding {
-	var out []finding
+func (f *file) checkNames() findings {
+	var out findings
 	first := map[string]string{}
 	claim := func(kind, key, path, shown string) {
 		if at, ok := first[kind+key]; ok && at != path {
-			out = append(out, finding{path: path, message: fmt.Sprintf("%s %s is taken by %s already", kind, shown, at)})
+			out.add(path, "%s %s is taken by %s already", kind, shown, at)
 			return
 		}
 		first[kind+key] = path
@@ -204,14 +201,14 @@ func (f *file) checkNames() []finding {
 	}
 	for i, h := range f.Hosts { // output names a host by its name or its address: they must not be mixed up
 		if at, ok := first["name"+h.Address]; ok && h.Name == "" {
-			out = append(out, finding{path: f.path(i) + ".address", message: fmt.Sprintf("address %s is the name of another host, at %s", h.Address, at)})
+			out.add(f.path(i)+".address", "address %s is the name of another host, at %s", h.Address, at)
 		}
 	}
 	for i, h := range f.Hosts {
 		seen := map[string]bool{}
 		for j, t := range h.Taints {
 			if key := t.Key + ":" + t.Effect; seen[key] {
-				out = append(out, finding{path: fmt.Sprintf("%s.taints[%d]", f.path(i), j), message: fmt.Sprintf("the host has a taint %s already", key)})
+				out.add(fmt.Sprintf("%s.taints[%d]", f.path(i), j), "the host has a taint %s already", key)
 			} else {
 				seen[key] = true
 			}
@@ -228,39 +225,39 @@ func canonical(address string) string {
 	return strings.TrimSuffix(strings.ToLower(address), ".")
 }
 
-func (f *file) checkRoles() []finding {
+func (f *file) checkRoles() findings {
 	if f.broken {
 		return nil
 	}
 	if len(f.Hosts) == 0 {
-		return []finding{{path: "hosts", message: "the inventory has no hosts"}}
+		return found("hosts", "the inventory has no hosts")
 	}
 	return f.checkPlanes(f.ControlPlanes())
 }
 
 // checkBastions finds hosts whose way leads through themselves.
-func (f *file) checkBastions() []finding {
-	var out []finding
+func (f *file) checkBastions() findings {
+	var out findings
 	for i, h := range f.Hosts {
 		var way []string
 		for b := h.SSH.Bastion; b != nil; b = b.SSH.Bastion {
 			way = append(way, canonical(b.Address))
 		}
 		if slices.Contains(way, canonical(h.Address)) && h.SSH.Bastion.SSH.Port == h.SSH.Port {
-			out = append(out, finding{path: f.path(i), message: fmt.Sprintf("%s would be reached through itself: set `ssh: {bastion: none}` for it", h.Address)})
+			out.add(f.path(i), "%s would be reached through itself: set `ssh: {bastion: none}` for it", h.Address)
 		}
 	}
 	return out
 }
 
 // checkOld finds what a version that has long ended cannot do yet.
-func (f *file) checkOld(m catalog.Minor) []finding {
+func (f *file) checkOld(m catalog.Minor) findings {
 	k := &f.Kubernetes
 	version := k.Version.MinorString()
-	var out []finding
+	var out findings
 	refuse := func(wrong bool, path, format string, args ...any) {
 		if wrong {
-			out = append(out, finding{path: path, message: fmt.Sprintf(format, args...)})
+			out.add(path, format, args...)
 		}
 	}
 	refuse(f.Runtime == Containerd && m.RuntimeClassAPI() == "", "runtime",

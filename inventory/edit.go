@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,14 +58,7 @@ func hostList(data []byte) (root, list *yaml.Node, err error) {
 	if root = d.parse(data); root == nil {
 		return nil, nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "reading the inventory", Err: d.problems.sorted()}
 	}
-	if root.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(root.Content); i += 2 {
-			if root.Content[i].Value == "hosts" {
-				list = root.Content[i+1]
-			}
-		}
-	}
-	if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
+	if list = valueOf(root, "hosts"); list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
 		return nil, nil, editError("the file has no list of hosts to add to")
 	}
 	return root, list, nil
@@ -243,18 +237,15 @@ func literal(text string) string { return strings.ReplaceAll(text, "${", "$${") 
 
 // styles are how the last host quotes its keys and its address.
 func (e *editor) styles() (key, value yaml.Style) {
-	const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
 	if e.last.Kind != yaml.MappingNode || len(e.last.Content) < 2 {
 		return 0, 0
 	}
-	key, value = e.last.Content[0].Style&quotes, e.last.Content[1].Style&quotes
-	for i := 0; i+1 < len(e.last.Content); i += 2 {
-		if e.last.Content[i].Value == "address" {
-			value = e.last.Content[i+1].Style & quotes
-		}
-	}
-	return key, value
+	address := cmp.Or(valueOf(e.last, "address"), e.last.Content[1])
+	return e.last.Content[0].Style & quotes, address.Style & quotes
 }
+
+// quotes are the styles of a text that stands in some.
+const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
 
 // scalar writes a string in a style, or in double quotes where the style would change its meaning.
 func scalar(s string, style yaml.Style, flow bool) string {

@@ -72,7 +72,7 @@ func fileKeys() keys[file] {
 }
 
 // section is a key with a mapping of its own.
-func section[T, V any](field func(*T) *V, ks keys[V]) func(*decoder, *T, *yaml.Node, string) {
+func section[T, V any](field func(*T) *V, ks keys[V]) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) { mapping(d, n, path, ks, field(into)) }
 }
 

@@ -37,7 +37,7 @@ func role(s string) (Role, error) {
 }
 
 // several is a key whose value may be a range; each of what it stands for is parsed.
-func several[V any](field func(*entry) *[]V, parse func(string) (V, error)) func(*decoder, *entry, *yaml.Node, string) {
+func several[V any](field func(*entry) *[]V, parse func(string) (V, error)) setter[entry] {
 	return func(d *decoder, e *entry, n *yaml.Node, path string) {
 		if n.Kind == yaml.SequenceNode && n.Style&yaml.FlowStyle != 0 {
 			d.fail(n, path, "must be a single value: write a range that begins with a bracket in quotes")

@@ -91,11 +91,11 @@ func threshold(s string) (Threshold, bool) {
 }
 
 // checkKubelet finds keys that the kubelet could not read, or with which the rest of kgpu would not find what it looks for.
-func (f *file) checkKubelet() []finding {
-	var out []finding
+func (f *file) checkKubelet() findings {
+	var out findings
 	k, c := f.Kubernetes.KubeletConfiguration, f.Kubernetes.ClusterConfiguration
 	refuse := func(path, format string, args ...any) {
-		out = append(out, finding{path: "kubernetes." + path, message: fmt.Sprintf(format, args...)})
+		out.add("kubernetes."+path, format, args...)
 	}
 	for _, key := range []string{"failSwapOn", "failCgroupV1", "mergeDefaultEvictionSettings", "registerNode"} {
 		if _, ok := k[key].(bool); !ok && k[key] != nil {
@@ -145,7 +145,7 @@ func (f *file) checkKubelet() []finding {
 			case !slices.Contains(evictionSignals, signal):
 				out = append(out, finding{path: path, message: "the kubelet has no such signal", suggestion: nearest.Word(signal, evictionSignals)})
 			case value != nil && (!ok || !good):
-				out = append(out, finding{path: path, message: "must be a text such as \"10%\" or \"5Gi\": the kubelet would not start"})
+				out.add(path, `must be a text such as "10%%" or "5Gi": the kubelet would not start`)
 			}
 		}
 	}

@@ -34,8 +34,11 @@ func (d *decoder) failHint(n *yaml.Node, path string, err error) {
 	d.problems = append(d.problems, p)
 }
 
-// keys are the keys a mapping may have, each with what it puts into a T.
-type keys[T any] map[string]func(d *decoder, into *T, n *yaml.Node, path string)
+// setter puts a value of the file, which is at a path, into a T.
+type setter[T any] func(d *decoder, into *T, n *yaml.Node, path string)
+
+// keys are the keys a mapping may have.
+type keys[T any] map[string]setter[T]
 
 // mapping decodes a mapping; one without a value is an empty one.
 func mapping[T any](d *decoder, n *yaml.Node, path string, ks keys[T], into *T) {
@@ -139,16 +142,16 @@ func (d *decoder) rawText(n *yaml.Node, path string) (string, bool) {
 }
 
 // value is a key whose text is parsed into a V. When that fails the V is its zero value.
-func value[T, V any](field func(*T) *V, parse func(string) (V, error)) func(*decoder, *T, *yaml.Node, string) {
+func value[T, V any](field func(*T) *V, parse func(string) (V, error)) setter[T] {
 	return parsed((*decoder).text, field, parse)
 }
 
 // rawValue is value over rawText.
-func rawValue[T, V any](field func(*T) *V, parse func(string) (V, error)) func(*decoder, *T, *yaml.Node, string) {
+func rawValue[T, V any](field func(*T) *V, parse func(string) (V, error)) setter[T] {
 	return parsed((*decoder).rawText, field, parse)
 }
 
-func parsed[T, V any](text func(*decoder, *yaml.Node, string) (string, bool), field func(*T) *V, parse func(string) (V, error)) func(*decoder, *T, *yaml.Node, string) {
+func parsed[T, V any](text func(*decoder, *yaml.Node, string) (string, bool), field func(*T) *V, parse func(string) (V, error)) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) {
 		var v V
 		if s, ok := text(d, n, path); ok {
@@ -162,7 +165,7 @@ func parsed[T, V any](text func(*decoder, *yaml.Node, string) (string, bool), fi
 }
 
 // values is a key with a list of parsed texts.
-func values[T, V any](field func(*T) *[]V, parse func(string) (V, error)) func(*decoder, *T, *yaml.Node, string) {
+func values[T, V any](field func(*T) *[]V, parse func(string) (V, error)) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) {
 		var list []V
 		d.items(n, path, func(n *yaml.Node, path string) {
@@ -182,7 +185,7 @@ func values[T, V any](field func(*T) *[]V, parse func(string) (V, error)) func(*
 }
 
 // boolean is a key that is true or false.
-func boolean[T any](field func(*T) *bool) func(*decoder, *T, *yaml.Node, string) {
+func boolean[T any](field func(*T) *bool) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) {
 		if b, ok := d.bool(n, path); ok {
 			*field(into) = b
@@ -208,7 +211,7 @@ func (d *decoder) bool(n *yaml.Node, path string) (value, ok bool) {
 }
 
 // integer is a key with a whole number.
-func integer[T any](field func(*T) *int, low, high int) func(*decoder, *T, *yaml.Node, string) {
+func integer[T any](field func(*T) *int, low, high int) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) {
 		s, ok := d.rawText(n, path)
 		if !ok {
@@ -227,7 +230,7 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 
 // fromEnvironment reports whether an unquoted value refers to the environment: YAML saw a string where a number may come out.
 func fromEnvironment(n *yaml.Node) bool {
-	return n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 && strings.Contains(n.Value, "${")
+	return n.Style&quotes == 0 && strings.Contains(n.Value, "${")
 }
 
 func kindName(n *yaml.Node) string {

@@ -53,12 +53,12 @@ func idleTimeout(s string) (time.Duration, error) {
 }
 
 // checkNotebook refuses to be asked for what an older Kubernetes will not get.
-func (f *file) checkNotebook(m catalog.Minor) []finding {
+func (f *file) checkNotebook(m catalog.Minor) findings {
 	if f.Notebook.IdleTimeout == 0 || m.Secured() {
 		return nil
 	}
-	return []finding{{path: "notebook.idleTimeout", message: fmt.Sprintf("kgpu sets this up with Kubernetes 1.%d and newer, not with %s: leave it out",
-		catalog.SecuredSince, f.Kubernetes.Version.MinorString())}}
+	return found("notebook.idleTimeout", "kgpu sets this up with Kubernetes 1.%d and newer, not with %s: leave it out",
+		catalog.SecuredSince, f.Kubernetes.Version.MinorString())
 }
 
 // quantity is what people write of https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity:

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -9,7 +8,7 @@ import (
 )
 
 // passthrough is a key with a mapping that kgpu hands on: any keys, with references to the environment replaced.
-func passthrough[T any](field func(*T) *map[string]any) func(*decoder, *T, *yaml.Node, string) {
+func passthrough[T any](field func(*T) *map[string]any) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) { *field(into) = d.freeMapping(n, path) }
 }
 
@@ -103,8 +102,8 @@ var owned = map[string]map[string]string{
 }
 
 // checkPassthrough finds settings in the passthrough mappings that contradict the rest of the inventory.
-func (f *file) checkPassthrough() []finding {
-	var out []finding
+func (f *file) checkPassthrough() findings {
+	var out findings
 	k := &f.Kubernetes
 	for section, m := range map[string]map[string]any{
 		"kubeletConfiguration":   k.KubeletConfiguration,
@@ -113,13 +112,13 @@ func (f *file) checkPassthrough() []finding {
 	} {
 		for key, where := range owned[section] {
 			if _, ok := m[key]; ok {
-				out = append(out, finding{path: join("kubernetes."+section, key), message: "must be left out: " + where})
+				out.add(join("kubernetes."+section, key), "must be left out: %s", where)
 			}
 		}
 	}
 	same := func(path string, got any, want, where string) {
 		if got != nil && got != any(want) {
-			out = append(out, finding{path: "kubernetes." + path, message: fmt.Sprintf("must be %s, as `%s` says, or be left out", want, where)})
+			out.add("kubernetes."+path, "must be %s, as `%s` says, or be left out", want, where)
 		}
 	}
 	networking, _ := k.ClusterConfiguration["networking"].(map[string]any)
@@ -131,7 +130,7 @@ func (f *file) checkPassthrough() []finding {
 		same("clusterConfiguration.networking.serviceSubnet", networking["serviceSubnet"], k.ServiceCIDR.String(), "kubernetes.serviceCIDR")
 	}
 	if driver, ok := k.KubeletConfiguration["cgroupDriver"]; ok && driver != "systemd" {
-		out = append(out, finding{path: "kubernetes.kubeletConfiguration.cgroupDriver", message: "must be systemd: kgpu sets the container runtime up with it"})
+		out.add("kubernetes.kubeletConfiguration.cgroupDriver", "must be systemd: kgpu sets the container runtime up with it")
 	}
 	return out
 }

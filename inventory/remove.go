@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 
@@ -70,16 +71,16 @@ func (r rest) none() bool { return len(r) == 0 }
 func partOf(entry *yaml.Node, hosts []string) rest {
 	values := map[string]*yaml.Node{}
 	texts := map[string][]string{}
-	for i := 0; entry.Kind == yaml.MappingNode && i+1 < len(entry.Content); i += 2 {
-		key, value := entry.Content[i].Value, entry.Content[i+1]
-		switch key {
-		case "address", "name", "privateAddress":
-			list, err := ExpandRange(value.Value)
-			if err != nil || value.Kind != yaml.ScalarNode {
-				return nil // the decoder says what is wrong with it
-			}
-			values[key], texts[key] = value, list
+	for _, key := range []string{"address", "name", "privateAddress"} {
+		value := valueOf(entry, key)
+		if value == nil {
+			continue
 		}
+		list, err := ExpandRange(value.Value)
+		if err != nil || value.Kind != yaml.ScalarNode {
+			return nil // the decoder says what is wrong with it
+		}
+		values[key], texts[key] = value, list
 	}
 	size := len(texts["address"])
 	goes := make([]bool, size)
@@ -97,15 +98,15 @@ func partOf(entry *yaml.Node, hosts []string) rest {
 	}
 	for key, value := range values {
 		if len(texts[key]) == size && isRange(value.Value) {
-			kept[value] = shrink(value.Value, func(i int) bool { return goes[i] })
+			kept[value] = shrink(value.Value, goes)
 		}
 	}
 	return kept
 }
 
-// shrink writes a range without those of the things it stands for, counted from zero, that go. Its parts stay parts; one
+// shrink writes a range without those of the things it stands for that go. Its parts stay parts; one
 // that is left alone needs no brackets.
-func shrink(s string, goes func(int) bool) string {
+func shrink(s string, goes []bool) string {
 	m := brackets.FindStringSubmatchIndex(s)
 	var parts []string
 	at, alone := 0, 0
@@ -126,7 +127,7 @@ func shrink(s string, goes func(int) bool) string {
 			run = nil
 		}
 		for _, n := range numbers {
-			if goes(at) {
+			if goes[at] {
 				end()
 			} else {
 				run, alone = append(run, n), alone+1
@@ -144,16 +145,11 @@ func shrink(s string, goes func(int) bool) string {
 
 // cutRanges writes new texts in the place of values, in the style they have. It returns nil where a value is not on one line.
 func (e *editor) cutRanges(kept rest) []byte {
-	nodes := make([]*yaml.Node, 0, len(kept))
-	for n := range kept {
-		nodes = append(nodes, n)
-	}
-	slices.SortFunc(nodes, func(a, b *yaml.Node) int { return e.offset(b) - e.offset(a) }) // from behind: offsets in front stay
+	behindFirst := func(a, b *yaml.Node) int { return e.offset(b) - e.offset(a) } // offsets in front stay
 	edited := e.data
-	for _, n := range nodes {
+	for _, n := range slices.SortedFunc(maps.Keys(kept), behindFirst) {
 		start := e.offset(n)
 		end := start + len(n.Value)
-		const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
 		if n.Style&quotes != 0 {
 			end = quoteEnd(e.data, start) + 1
 		}

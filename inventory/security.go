@@ -1,8 +1,6 @@
 package inventory
 
 import (
-	"fmt"
-
 	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -42,10 +40,10 @@ func security(d *decoder, f *file, n *yaml.Node, path string) {
 }
 
 // checkSecurity refuses to be asked for what an older Kubernetes will not get.
-func (f *file) checkSecurity(m catalog.Minor) []finding {
+func (f *file) checkSecurity(m catalog.Minor) findings {
 	if !f.secured || m.Secured() {
 		return nil
 	}
-	return []finding{{path: "security", message: fmt.Sprintf("kgpu sets this up with Kubernetes 1.%d and newer, not with %s: leave the section out",
-		catalog.SecuredSince, f.Kubernetes.Version.MinorString())}}
+	return found("security", "kgpu sets this up with Kubernetes 1.%d and newer, not with %s: leave the section out",
+		catalog.SecuredSince, f.Kubernetes.Version.MinorString())
 }

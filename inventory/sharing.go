@@ -1,7 +1,5 @@
 package inventory
 
-import "fmt"
-
 // MIGStrategy says how the device plugin offers the instances that a card is cut into. Cutting is the administrator's.
 // Source: https://github.com/NVIDIA/k8s-device-plugin, README, "MIG_STRATEGY".
 type MIGStrategy string
@@ -38,23 +36,22 @@ func sharingKeys(most int) keys[Sharing] {
 const devicePluginMinor = 10
 
 // checkSharing finds ways to share cards that exclude each other.
-func (f *file) checkSharing() []finding {
-	var out []finding
+func (f *file) checkSharing() findings {
+	var out findings
 	sliced, mps := f.GPU.TimeSlicing.Replicas > 0, f.GPU.MPS.Replicas > 0
 	instances := f.GPU.MIGStrategy == MIGSingle || f.GPU.MIGStrategy == MIGMixed
 	if sliced && mps {
 		const message = "a card is shared in one way only: remove either this or %s"
-		out = append(out,
-			finding{path: "gpu.timeSlicing", message: fmt.Sprintf(message, "gpu.mps")},
-			finding{path: "gpu.mps", message: fmt.Sprintf(message, "gpu.timeSlicing")})
+		out.add("gpu.timeSlicing", message, "gpu.mps")
+		out.add("gpu.mps", message, "gpu.timeSlicing")
 	}
 	if mps && instances {
-		out = append(out, finding{path: "gpu.mps", message: fmt.Sprintf("the device plugin does not share MIG instances by MPS: remove this or `migStrategy: %s`", f.GPU.MIGStrategy)})
+		out.add("gpu.mps", "the device plugin does not share MIG instances by MPS: remove this or `migStrategy: %s`", f.GPU.MIGStrategy)
 	}
 	if v := f.Kubernetes.Version; !v.IsZero() && v.Minor < devicePluginMinor {
 		for path, set := range map[string]bool{"gpu.timeSlicing": sliced, "gpu.mps": mps, "gpu.migStrategy": instances} {
 			if set {
-				out = append(out, finding{path: path, message: fmt.Sprintf("Kubernetes %s has no device plugin for NVIDIA's cards, which does this: it comes with 1.%d", v.MinorString(), devicePluginMinor)})
+				out.add(path, "Kubernetes %s has no device plugin for NVIDIA's cards, which does this: it comes with 1.%d", v.MinorString(), devicePluginMinor)
 			}
 		}
 	}

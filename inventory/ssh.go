@@ -64,7 +64,7 @@ func (d *decoder) bastion(s *SSH, path string) {
 }
 
 // pathValue is a key with the path of a file here: ~ is the home directory, relative paths start at the inventory.
-func pathValue[T any](field func(*T) *string) func(*decoder, *T, *yaml.Node, string) {
+func pathValue[T any](field func(*T) *string) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) {
 		s, ok := d.text(n, path)
 		if !ok {
@@ -100,7 +100,7 @@ func (d *decoder) localPath(s string) (string, error) {
 }
 
 // secretValue is a key with a reference to a secret. What stands there is not printed: it may be the secret.
-func secretValue[T any](field func(*T) *Secret) func(*decoder, *T, *yaml.Node, string) {
+func secretValue[T any](field func(*T) *Secret) setter[T] {
 	return func(d *decoder, into *T, n *yaml.Node, path string) {
 		if n.Kind != yaml.ScalarNode {
 			d.fail(n, path, "must be a reference, ${NAME} or file:PATH, is %s", kindName(n))

@@ -78,9 +78,6 @@ for path in /etc/resolv.conf /run/systemd/resolve/resolv.conf /run/NetworkManage
 done
 
 # --- disks and swap
-paths=()
-for path in / /var /var/lib /boot /tmp; do [[ ! -d $path ]] || paths+=("$path"); done
-each mount df --output=file,avail,iavail,itotal,target -k -- "${paths[@]}"
 while read -r _ mountpoint _ options _; do
   [[ ,$options, != *,noexec,* ]] || printf 'noexec=%s\n' "$mountpoint"
 done </proc/self/mounts
@@ -400,7 +397,7 @@ fi
 printf 'docker-root=%s\ncontainerd-root=%s\n' "$docker_root" "$containerd_root"
 # The file systems on which the kubelet looks for room: of what is not there yet, the one where it would be made.
 paths=()
-for path in / /var /var/lib /var/cache/apt /tmp /var/lib/kubelet "$docker_root" "$containerd_root"; do
+for path in / /var /var/lib /var/cache/apt /boot /tmp /var/lib/kubelet "$docker_root" "$containerd_root"; do
   while [[ ! -d $path ]]; do
     path=${path%/*}
     path=${path:-/}

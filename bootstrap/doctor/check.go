@@ -79,7 +79,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 			}
 		}
 		for _, f := range before[m.ID()] {
-			if !slices.ContainsFunc(found, func(other Finding) bool { return other.ID == f.ID || explains(other.ID, f.ID) }) {
+			if !slices.ContainsFunc(found, func(other Finding) bool { return other.ID == f.ID || slices.Contains(explainedBy(other.ID), f.ID) }) {
 				found = append(found, f)
 			}
 		}
@@ -256,21 +256,20 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 	return out
 }
 
-// explains reports whether the finding with one ID is the cause of the other.
-func explains(id, other string) bool {
+// explainedBy are the IDs of the findings that follow from one with this ID.
+func explainedBy(id string) []string {
 	i := slices.IndexFunc(catalogue, func(r Row) bool { return r.ID == id })
-	return i >= 0 && slices.Contains(catalogue[i].explains, other)
+	if i < 0 {
+		return nil
+	}
+	return catalogue[i].explains
 }
 
 // withoutConsequences leaves out findings that another finding of the same host explains.
 func withoutConsequences(found []Finding) []Finding {
 	gone := map[string]bool{}
 	for _, f := range found {
-		i := slices.IndexFunc(catalogue, func(r Row) bool { return r.ID == f.ID })
-		if i < 0 {
-			continue
-		}
-		for _, id := range catalogue[i].explains {
+		for _, id := range explainedBy(f.ID) {
 			gone[id] = gone[id] || id != f.ID
 		}
 	}

@@ -33,8 +33,7 @@ type Host struct {
 	Resolvers map[string][]netip.Addr // file of ResolvConfs → its name servers; nil if unknown
 	Routes    []netip.Prefix          // destinations in the main table, without the default route
 	Listening []Socket                // listening TCP sockets
-	Mounts    []Mount                 // the file systems of /, /var, /var/lib, /boot, /tmp
-	// FileSystems has an entry for each path that holds packages, the kubelet's data or images, and for /.
+	// FileSystems has an entry for each path that holds packages, the kubelet's data or images, and for /, /boot and /tmp.
 	FileSystems                []FileSystem
 	DockerRoot, ContainerdRoot string // directories of their images; empty if unknown
 	Swap                       []Swap
@@ -133,20 +132,13 @@ type Socket struct {
 	Process string // name of the program, if known
 }
 
-// Mount is a file system seen at a path.
-type Mount struct {
-	Path              string
-	AvailableKiB      int64
-	InodesFreePercent int
-	NoExec            bool // programs on it cannot be run
-}
-
 // FileSystem is a file system as the kubelet sees it.
 type FileSystem struct {
 	Path                  string // a path on it
 	On                    string // its mount point
 	AvailableKiB, SizeKiB int64  // SizeKiB is zero if unknown
 	InodesFreePercent     float64
+	NoExec                bool // programs on it cannot be run
 }
 
 // Swap is an active swap space, or one that the next boot would activate.

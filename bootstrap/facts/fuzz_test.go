@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add(answerOf("pci=0 0302 20b0 -", "gpu=GPU-1, A, 00000000:17:00.0, [N/A]", "mig=  MIG 1g.5gb Device 0: (UUID: MIG-1)"))
-	f.Add(answerOf("mount=/ 1 2 0", "listen=LISTEN 0 1 [::%lo]:22 x", "swap-unit=dev-\\x2.swap static", "address=1: a inet 1/1"))
+	f.Add(answerOf("file-system=1 2 0 - / /", "listen=LISTEN 0 1 [::%lo]:22 x", "swap-unit=dev-\\x2.swap static", "address=1: a inet 1/1"))
 	f.Add(answerOf("kubelet-server=x", "kubelet-ca=LS0t", "cluster=node\ta\tb\tc\td\t\t\t\t\t\t\t<no value>", "control-plane=1", "run=x", "run-since-ms=-9223372036854775808"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, err := Parse(data)

@@ -43,7 +43,7 @@ func Parse(output []byte) (*Host, error) {
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
 	h.Apt, h.Packages = packages(a)
 	h.Files = files(a["file"])
-	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, certificates, currentRun, lockHolder, restoring, backups} {
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, certificates, currentRun, lockHolder, restoring, backups} {
 		if err := parse(a, h); err != nil {
 			return nil, err
 		}
@@ -197,38 +197,15 @@ func mtus(lines []string) map[string]int {
 	return sizes
 }
 
-// mounts reads lines of `df --output=file,avail,iavail,itotal,target -k`.
-func mounts(a answer, h *Host) error {
-	for _, line := range a["mount"] {
-		f := strings.Fields(line)
-		if len(f) < 4 || f[0] == "File" {
-			continue
-		}
-		available, err := strconv.ParseInt(f[1], 10, 64)
-		if err != nil {
-			return bad("mount", line, err)
-		}
-		free, total := int64(1), int64(1) // file systems without a number of inodes print "-" or 0
-		if n, err := strconv.ParseInt(f[3], 10, 64); err == nil && n > 0 {
-			total = n
-			if free, err = strconv.ParseInt(f[2], 10, 64); err != nil {
-				return bad("mount", line, err)
-			}
-		}
-		h.Mounts = append(h.Mounts, Mount{
-			Path: f[0], AvailableKiB: available, InodesFreePercent: int(100 * free / total),
-			NoExec: len(f) == 5 && slices.Contains(a["noexec"], f[4]),
-		})
-	}
-	return nil
-}
-
-// fileSystems reads lines of `df --output=avail,size,iavail,itotal,target,file -k`. Without such lines it uses those of
-// mounts.
+// fileSystems reads lines of `df --output=avail,size,iavail,itotal,target,file -k`, and the mount points with noexec. A path
+// that stands for several that are not there yet comes more than once.
 func fileSystems(a answer, h *Host) error {
 	for _, line := range a["file-system"] {
 		f := strings.Fields(line)
 		if len(f) != 6 || f[0] == "Avail" { // a heading, or a path with a space
+			continue
+		}
+		if slices.ContainsFunc(h.FileSystems, func(known FileSystem) bool { return known.Path == f[5] }) {
 			continue
 		}
 		var n [4]int64
@@ -238,22 +215,11 @@ func fileSystems(a answer, h *Host) error {
 				return bad("file-system", line, err)
 			}
 		}
-		fs := FileSystem{Path: f[5], On: f[4], AvailableKiB: n[0], SizeKiB: n[1], InodesFreePercent: 100}
+		fs := FileSystem{Path: f[5], On: f[4], AvailableKiB: n[0], SizeKiB: n[1], InodesFreePercent: 100, NoExec: slices.Contains(a["noexec"], f[4])}
 		if n[3] > 0 {
 			fs.InodesFreePercent = 100 * float64(n[2]) / float64(n[3])
 		}
 		h.FileSystems = append(h.FileSystems, fs)
-	}
-	if len(h.FileSystems) > 0 {
-		return nil
-	}
-	for _, line := range a["mount"] {
-		f := strings.Fields(line)
-		for _, m := range h.Mounts {
-			if len(f) == 5 && f[0] == m.Path {
-				h.FileSystems = append(h.FileSystems, FileSystem{Path: m.Path, On: f[4], AvailableKiB: m.AvailableKiB, InodesFreePercent: float64(m.InodesFreePercent)})
-			}
-		}
 	}
 	return nil
 }

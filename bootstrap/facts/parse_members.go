@@ -121,19 +121,14 @@ type LockHolder struct {
 // ParseLockHolder reads lines such as who=ada@laptop, as the holder wrote them, and skips unknown keys.
 func ParseLockHolder(lines []string) (*LockHolder, error) {
 	o := &LockHolder{}
+	fields := map[string]*string{"who": &o.Who, "from": &o.From, "command": &o.Command, "run": &o.Run}
 	for _, line := range lines {
 		key, value, _ := strings.Cut(line, "=")
 		value = printable.Line(value)
-		switch key {
-		case "who":
-			o.Who = value
-		case "from":
-			o.From = value
-		case "command":
-			o.Command = value
-		case "run":
-			o.Run = value
-		case "since":
+		if field := fields[key]; field != nil {
+			*field = value
+		}
+		if key == "since" {
 			seconds, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {
 				return nil, bad("operator", line, err)

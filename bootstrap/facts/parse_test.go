@@ -126,7 +126,7 @@ func TestTruncated(t *testing.T) {
 
 func TestBadLines(t *testing.T) {
 	for _, line := range []string{
-		"address=2: eth0 inet 10.0.0.300/24", "route=nowhere dev eth0", "mount=/ x 1 1", "listen=LISTEN 0 1 *:http *:*", "kubelet-server=x\nkubelet-ca=!",
+		"address=2: eth0 inet 10.0.0.300/24", "route=nowhere dev eth0", "file-system=x 1 1 1 / /", "listen=LISTEN 0 1 *:http *:*", "kubelet-server=x\nkubelet-ca=!",
 		"containerd-dump=!", "daemon-json=!", "control-plane=1\napi=1\ncluster=node", "control-plane=1\napi=1\ncluster=daemonset\ta\tb\tx\t1", "run=a-1\nrun-since-ms=x", "operator=held\noperator=since=yesterday",
 	} {
 		if _, err := Parse(answerOf(line)); err == nil || errors.Is(err, ErrTruncated) {
@@ -264,10 +264,11 @@ func TestParseAvailableVersions(t *testing.T) {
 	}
 }
 
-func TestMounts(t *testing.T) {
-	h := parse(t, "mount=File Avail IFree Inodes Mounted on", "mount=/ 1000 50 200 /", "mount=/boot 7 - - /boot", "mount=/var 7 0 0 /srv/big", "noexec=/srv/big", "noexec=/srv")
-	if want := []Mount{{"/", 1000, 25, false}, {"/boot", 7, 100, false}, {"/var", 7, 100, true}}; !reflect.DeepEqual(h.Mounts, want) {
-		t.Errorf("%+v", h.Mounts)
+func TestFileSystems(t *testing.T) {
+	h := parse(t, "file-system=Avail 1K-blocks IFree Inodes Mounted on File", "file-system=1000 4000 50 200 / /", "file-system=7 9 - - /boot /boot",
+		"file-system=7 9 0 0 /srv/big /var", "file-system=7 9 0 0 /srv/big /var", "file-system=7 9 0 0 /a b /a b", "noexec=/srv/big", "noexec=/srv")
+	if want := []FileSystem{{"/", "/", 1000, 4000, 25, false}, {"/boot", "/boot", 7, 9, 100, false}, {"/var", "/srv/big", 7, 9, 100, true}}; !reflect.DeepEqual(h.FileSystems, want) {
+		t.Errorf("%+v", h.FileSystems)
 	}
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,10 +19,7 @@ func (s *Set) unfitControlPlane(m *Machine) []string {
 	c, k := m.Facts.ControlPlane, s.Inventory.Kubernetes
 	var unfit []string
 	differs := func(what, have, want string) {
-		if have == "" {
-			have = "unknown"
-		}
-		if have != want {
+		if have = cmp.Or(have, "unknown"); have != want {
 			unfit = append(unfit, fmt.Sprintf("its %s is %s, the inventory's %s", what, have, want))
 		}
 	}
@@ -117,13 +115,7 @@ func describeEtcd(f *facts.Host) string {
 
 // shortHash shortens a hash to 12 characters.
 func shortHash(hash string) string {
-	if len(hash) > 12 {
-		return hash[:12]
-	}
-	if hash == "" {
-		return "unknown"
-	}
-	return hash
+	return cmp.Or(hash[:min(len(hash), 12)], "unknown")
 }
 
 // age prints a duration in days, hours or minutes.

@@ -27,10 +27,8 @@ func MountDriver(pod map[string]any, mounts []machine.DriverMount) {
 // older name, and pods that ask for some, or for the runtime that could give some, get the driver from the host.
 func ForAccelerators(workloads []map[string]any, mounts []machine.DriverMount) {
 	for _, o := range workloads {
-		spec, _ := o["spec"].(object)
-		template, _ := spec["template"].(object)
-		pod, ok := template["spec"].(object)
-		if !ok {
+		pod := PodOf(o)
+		if pod == nil {
 			continue
 		}
 		wants := pod["runtimeClassName"] == "nvidia"

@@ -33,10 +33,8 @@ func Adapt(m catalog.Minor, objects []map[string]any) []map[string]any {
 
 // adaptPod takes what the minor does not know out of a workload's pods.
 func adaptPod(m catalog.Minor, workload object) {
-	spec, _ := workload["spec"].(object)
-	template, _ := spec["template"].(object)
-	pod, ok := template["spec"].(object)
-	if !ok {
+	pod := PodOf(workload)
+	if pod == nil {
 		return
 	}
 	if m.RuntimeClassAPI() == "" {
@@ -64,12 +62,18 @@ func adaptPod(m catalog.Minor, workload object) {
 	}
 }
 
+// PodOf is the specification of a workload's pods; nil if it has none.
+func PodOf(workload object) object {
+	spec, _ := workload["spec"].(object)
+	template, _ := spec["template"].(object)
+	pod, _ := template["spec"].(object)
+	return pod
+}
+
 // Containers calls f for every container of every workload.
 func Containers(objects []object, f func(object)) {
 	for _, o := range objects {
-		spec, _ := o["spec"].(object)
-		template, _ := spec["template"].(object)
-		pod, _ := template["spec"].(object)
+		pod := PodOf(o)
 		for _, list := range []string{"initContainers", "containers"} {
 			items, _ := pod[list].([]any)
 			for _, c := range items {

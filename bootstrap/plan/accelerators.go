@@ -44,7 +44,7 @@ func (b *builder) accelerators(joined []graph.Ref) []graph.Ref {
 func (b *builder) oldWarnings() {
 	version := b.Inventory.Kubernetes.Version.MinorString()
 	warn := func(format string, args ...any) {
-		b.graph.Warnings = append(b.graph.Warnings, "Kubernetes "+version+": "+fmt.Sprintf(format, args...))
+		b.warn("Kubernetes %s: %s", version, fmt.Sprintf(format, args...))
 	}
 	gates := b.Minor.Gates(b.Inventory.Kubernetes.FeatureGates)
 	switch m := b.mechanism(); {

@@ -55,8 +55,8 @@ func (b *builder) staysOpen(joining []*host) {
 		if node == nil || keepsTaint(h.Host) || slices.ContainsFunc(controlPlaneTaints, func(key string) bool { return isTainted(node, key) }) {
 			continue
 		}
-		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: the control plane goes on taking pods beside the workers: `taints: [%s:NoSchedule]` of this host in the inventory keeps new ones off it",
-			h.id, controlPlaneTaints[0]))
+		b.warn("%s: the control plane goes on taking pods beside the workers: `taints: [%s:NoSchedule]` of this host in the inventory keeps new ones off it",
+			h.id, controlPlaneTaints[0])
 	}
 }
 

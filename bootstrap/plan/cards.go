@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 
@@ -35,6 +34,6 @@ func (b *builder) loadValues(h *host) map[string]string {
 // sayLeftOut warns of the cards of a host that Kubernetes does not get.
 func (b *builder) sayLeftOut(h *host) {
 	for _, c := range machine.ExcludedCards(b.Inventory, h.Facts) {
-		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: %s", h.id, c))
+		b.warn("%s: %s", h.id, c)
 	}
 }

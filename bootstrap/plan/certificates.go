@@ -273,13 +273,12 @@ func (b *builder) returning() (out []*host) {
 
 // comeBack plans a new certificate for the kubelet of a worker, whose node stays what it is.
 func (b *builder) comeBack(h *host, token graph.Ref) graph.Ref {
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "certs/kubelet"}, Reason: b.kubeletDue(h), Needs: []graph.Ref{token},
 		LateInput: func(out graph.Outputs) (graph.Input, error) {
-			return graph.Input{Values: map[string]string{"node": h.node, "token": strings.TrimSpace(string(out[token][OutputToken]))}}, nil
+			return graph.Input{Values: map[string]string{"node": h.node, "token": said(out, token, OutputToken)}}, nil
 		},
 	})
-	return graph.Ref{Host: h.id, ID: "certs/kubelet"}
 }
 
 // warnOld tells of certificates that kgpu does not renew.
@@ -288,6 +287,6 @@ func (b *builder) warnOld(h *host, r renewal, kubelet string) {
 		r.reasons = append(r.reasons, kubelet)
 	}
 	if len(r.reasons) > 0 {
-		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: %s; kgpu renews the certificates of Kubernetes 1.%d and newer: docs/operations.md, \"Certificates\"", h.id, strings.Join(r.reasons, "; "), RenewsSince))
+		b.warn("%s: %s; kgpu renews the certificates of Kubernetes 1.%d and newer: docs/operations.md, \"Certificates\"", h.id, strings.Join(r.reasons, "; "), RenewsSince)
 	}
 }

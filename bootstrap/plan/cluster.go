@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,11 +86,10 @@ func (b *builder) initCluster() ([]graph.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.add(b.first, graph.Step{
+	return []graph.Ref{b.add(b.first, graph.Step{
 		Ref: graph.Ref{ID: "cluster/init"}, Reason: s.Why,
 		Input: b.planeInput(config),
-	})
-	return []graph.Ref{{Host: b.first.id, ID: "cluster/init"}}, nil
+	})}, nil
 }
 
 // joining lists the control planes and the workers that are not in this cluster, and takes over those that were put there by hand.
@@ -178,7 +178,7 @@ func (b *builder) join(h *host, token graph.Ref) graph.Ref {
 	if s.Replaces {
 		needs = append(needs, b.deleteNode(h, s))
 	}
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "cluster/join"}, Reason: joinReason(s),
 		Needs: needs,
 		LateInput: func(out graph.Outputs) (graph.Input, error) {
@@ -188,7 +188,6 @@ func (b *builder) join(h *host, token graph.Ref) graph.Ref {
 			})}, err
 		},
 	})
-	return graph.Ref{Host: h.id, ID: "cluster/join"}
 }
 
 // said is a line that a step returned.
@@ -202,11 +201,10 @@ func (b *builder) takeOver(h *host, s machine.Verdict) graph.Ref {
 	if h.IsControlPlane() {
 		kind = "control-plane"
 	}
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "cluster/adopt"}, Title: "take over the " + strings.ReplaceAll(kind, "-", " ") + " that was made by hand", Reason: s.Detail,
 		Input: graph.Input{Values: map[string]string{"kind": kind, "node": h.node}},
 	})
-	return graph.Ref{Host: h.id, ID: "cluster/adopt"}
 }
 
 // joinReason says that a host which kgpu joined before leaves what it was in.
@@ -234,9 +232,7 @@ func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 	var want, reasons []string
 	for _, h := range b.members() {
 		labels := map[string]string{}
-		for k, v := range h.Labels {
-			labels[k] = v
-		}
+		maps.Copy(labels, h.Labels)
 		if !h.IsControlPlane() {
 			labels["node-role.kubernetes.io/worker"] = ""
 		}

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -173,9 +174,7 @@ func criPlugins(version int, have map[string]any, cards bool, pause string) map[
 // merge returns base with over's values on top, map by map, and name by name in lists of what has names. Neither is changed.
 func merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
-	for k, v := range base {
-		out[k] = v
-	}
+	maps.Copy(out, base)
 	for k, v := range over {
 		below, ok1 := out[k].(map[string]any)
 		above, ok2 := v.(map[string]any)
@@ -225,8 +224,8 @@ func nameOf(item any) any {
 func (b *builder) oldContainerds() {
 	for _, h := range b.hosts {
 		if is := machine.OldContainerd(b.Inventory, h.Facts); is != "" {
-			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: %s: support for it ended in September 2026, Kubernetes refuses it from 1.%d on, and pods have neither image volumes nor user namespaces in it: %s [%s]",
-				h.id, is, catalog.ContainerdTwoSince, reason.Lookup(reason.HostContainerdOld).Advice, reason.HostContainerdOld))
+			b.warn("%s: %s: support for it ended in September 2026, Kubernetes refuses it from 1.%d on, and pods have neither image volumes nor user namespaces in it: %s [%s]",
+				h.id, is, catalog.ContainerdTwoSince, reason.Lookup(reason.HostContainerdOld).Advice, reason.HostContainerdOld)
 		}
 	}
 }

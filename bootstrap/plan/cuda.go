@@ -28,7 +28,7 @@ func (b *builder) toolkits() {
 func (b *builder) cuda(h *host) {
 	t, err := machine.ChooseCUDA(b.Inventory, h.Facts, h.choice)
 	if err != nil { // preflight has refused it, and the user said to go on without
-		b.graph.Warnings = append(b.graph.Warnings, h.id+": no CUDA: "+err.Error())
+		b.warn("%s: no CUDA: %v", h.id, err)
 		return
 	}
 	missing, download, disk := t.Missing(h.Facts)

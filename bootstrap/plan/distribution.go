@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/machine"
@@ -15,8 +14,8 @@ func (b *builder) leftDistributions() {
 		}
 		for _, d := range machine.Distributions(h.Facts) {
 			if !d.Installed {
-				b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: %s is not here any more and has left %s, which is not in the way: %s removes it",
-					h.id, d.Name, strings.Join(d.Signs, ", "), d.RemovedBy))
+				b.warn("%s: %s is not here any more and has left %s, which is not in the way: %s removes it",
+					h.id, d.Name, strings.Join(d.Signs, ", "), d.RemovedBy)
 			}
 		}
 	}

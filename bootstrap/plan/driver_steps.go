@@ -112,7 +112,7 @@ func (b *builder) endedDrivers() {
 		if asked {
 			advice = "without `gpu.driver.branch` kgpu chooses one that gets them, where there is one"
 		}
-		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: driver %d is of a %s: %s", h.id, branch.Number, branch.Support(), advice))
+		b.warn("%s: driver %d is of a %s: %s", h.id, branch.Number, branch.Support(), advice)
 	}
 }
 

@@ -32,7 +32,7 @@ func (b *builder) gpus(h *host) error {
 	choice, err := machine.ChooseDriver(b.Inventory, h.Facts)
 	if err != nil {
 		h.cards = 0 // preflight has refused it, and the user said to go on without
-		b.graph.Warnings = append(b.graph.Warnings, h.id+": no driver: "+err.Error())
+		b.warn("%s: no driver: %v", h.id, err)
 		return nil
 	}
 	h.choice = choice

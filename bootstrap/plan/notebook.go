@@ -40,7 +40,7 @@ func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool
 		return &b.graph, nil
 	}
 	if !agreed && b.notebookStopped() {
-		b.graph.Warnings = append(b.graph.Warnings, "the notebook is stopped, and stays so: `kgpu notebook` starts it")
+		b.warn("the notebook is stopped, and stays so: `kgpu notebook` starts it")
 		return &b.graph, nil
 	}
 	if !b.chooseNotebook() {
@@ -90,7 +90,7 @@ func (b *builder) chooseNotebook() bool {
 	}
 	var err error
 	if b.notebookChoice, err = machine.ChooseNotebook(b.Inventory, seen); err != nil {
-		b.graph.Warnings = append(b.graph.Warnings, "no notebook: "+err.Error())
+		b.warn("no notebook: %v", err)
 		return false
 	}
 	return true
@@ -143,7 +143,7 @@ func (b *builder) fitNotebook(objects []object) (_ []object, err error) {
 				spec["ports"].([]any)[0].(object)["nodePort"] = port
 			}
 		case "Deployment":
-			pod := spec["template"].(object)["spec"].(object)
+			pod := manifest.PodOf(o)
 			if b.notebookChoice.Pinned {
 				pod["affinity"] = onNodes(b.notebookChoice.Nodes)
 			}
@@ -201,7 +201,7 @@ func confine(objects []object) {
 		case "Namespace":
 			o["metadata"].(object)["labels"] = object{"pod-security.kubernetes.io/enforce": "baseline"}
 		case "Deployment":
-			pod := o["spec"].(object)["template"].(object)["spec"].(object)
+			pod := manifest.PodOf(o)
 			have, _ := pod["securityContext"].(object)
 			pod["securityContext"] = merge(have, object{"seccompProfile": object{"type": "RuntimeDefault"}})
 		}

@@ -59,7 +59,7 @@ func (b *builder) maySeat(joining []*host) (may []*host) {
 			continue
 		}
 		h.waits = true
-		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: it joins as a control plane when %s answers again: etcd takes no new member while another is down", h.id, missing[0]))
+		b.warn("%s: it joins as a control plane when %s answers again: etcd takes no new member while another is down", h.id, missing[0])
 	}
 	return may
 }
@@ -114,7 +114,7 @@ func (b *builder) joinPlane(h *host, token graph.Ref, others []graph.Ref) graph.
 	if s.Replaces {
 		needs = append(needs, b.deleteNode(h, s))
 	}
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: joinPlane}, Reason: joinReason(s), Needs: needs,
 		LateInput: func(out graph.Outputs) (graph.Input, error) {
 			config, err := b.joinConfig(h, said(out, token, OutputToken), said(out, token, OutputCAHash), said(out, token, OutputCertificateKey))
@@ -129,7 +129,6 @@ func (b *builder) joinPlane(h *host, token graph.Ref, others []graph.Ref) graph.
 			return input, err
 		},
 	})
-	return graph.Ref{Host: h.id, ID: joinPlane}
 }
 
 // mayHold reports whether a host may have the virtual address now. Control planes that join have it when they have.

@@ -47,7 +47,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 		}
 		switch node := b.NodeOf(h.Machine); {
 		case h.Facts != nil && h.Adopted():
-			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: its node was made by hand, and stays: `kubectl delete node %s` and `kubeadm reset` are yours", h.id, h.node))
+			b.warn("%s: its node was made by hand, and stays: `kubectl delete node %s` and `kubeadm reset` are yours", h.id, h.node)
 		case node != nil && h.Facts == nil:
 			b.abandon(h, "its host cannot be reached") // it may have died a moment ago, and be ready still
 		case node != nil && force && !node.Ready:

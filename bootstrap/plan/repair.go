@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -48,11 +47,8 @@ const hungPatience = 120
 // Repair plans what `kgpu doctor --fix` does. Hosts without facts are left out, and those that are not what they were when they
 // were found to need it.
 func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend) (*graph.Graph, error) {
-	b, err := newBuilder(inv, seen)
+	b, err := newIdentified(inv, seen)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.identities(); err != nil {
 		return nil, err
 	}
 	for _, m := range mends {
@@ -62,7 +58,7 @@ func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend)
 		}
 		h := b.hosts[i]
 		if why := m.outdated(h.Facts); why != "" {
-			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s is not repaired (%s): %s", h.id, m.Why, why))
+			b.warn("%s is not repaired (%s): %s", h.id, m.Why, why)
 			continue
 		}
 		h.cards = len(machine.Cards(b.Inventory, h.Facts))

@@ -116,7 +116,7 @@ func (b *builder) resetHost(h *host, cluster bool) []graph.Ref {
 	title := "kubeadm reset, then undo what kgpu changed"
 	if h.Adopted() {
 		title = "undo what kgpu changed; the cluster stays: it was made by hand"
-		b.graph.Warnings = append(b.graph.Warnings, h.id+": kgpu took its cluster over and leaves it there: what kgpu applied to the cluster itself (labels, taints, workloads) stays")
+		b.warn("%s: kgpu took its cluster over and leaves it there: what kgpu applied to the cluster itself (labels, taints, workloads) stays", h.id)
 	}
 	values := map[string]string{"criSocket": b.criSocket()}
 	if cluster {

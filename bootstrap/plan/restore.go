@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -97,11 +98,8 @@ func foreign(host, format string, args ...any) error {
 // plane of that cluster keeps what it has but the data; any other host is prepared, and becomes the control plane. What is left then is
 // the plan of Up. The inventory is that of Archive.For.
 func Restore(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (*graph.Graph, error) {
-	b, err := newBuilder(inv, seen)
+	b, err := newIdentified(inv, seen)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.identities(); err != nil {
 		return nil, err
 	}
 	b.Restores = a.Endpoint
@@ -258,11 +256,10 @@ func (b *builder) restoreData(h *host, a Archive, members []*host, has bool) gra
 	if has {
 		why = "it has the data already, and starts"
 	}
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: RestoreStep}, Reason: why,
 		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: graph.Input{Values: b.restoreInput(h, a, members)},
 	})
-	return graph.Ref{Host: h.id, ID: RestoreStep}
 }
 
 // restoreInit prepares a host as for a new cluster, which gets the identity and the data of the archive instead of new ones.
@@ -277,14 +274,11 @@ func (b *builder) restoreInit(h *host, a Archive) (graph.Ref, error) {
 		return graph.Ref{}, err
 	}
 	input := b.planeInput(config)
-	for name, value := range b.restoreInput(h, a, []*host{h}) {
-		input.Values[name] = value
-	}
-	b.add(h, graph.Step{
+	maps.Copy(input.Values, b.restoreInput(h, a, []*host{h}))
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "cluster/init"}, Title: "start the control plane with the data of the backup (kubeadm init)", Reason: "it has no control plane of the archive's cluster",
 		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: input,
-	})
-	return graph.Ref{Host: h.id, ID: "cluster/init"}, nil
+	}), nil
 }
 
 // workersReturn plans that the nodes of the archive's cluster find its API server, and look at their pods anew.
@@ -294,10 +288,9 @@ func (b *builder) workersReturn(a Archive, restored []graph.Ref) (back []graph.R
 			continue
 		}
 		b.hostNames(h)
-		b.add(h, graph.Step{
+		back = append(back, b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "restore/kubelet"}, Reason: "its certificate is one of the archive's cluster", Needs: restored,
-		})
-		back = append(back, graph.Ref{Host: h.id, ID: "restore/kubelet"})
+		}))
 	}
 	return append(back, restored...)
 }
@@ -328,12 +321,12 @@ func (b *builder) moved(a Archive) {
 	for _, h := range b.hosts {
 		now[h.node] = true
 		if was := a.Nodes[h.node]; h.IsControlPlane() && was != "" && was != h.addr.String() {
-			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: the control plane was at %s and is at %s: its certificates are made for that, and %s leads there", h.id, was, h.addr, a.Endpoint))
+			b.warn("%s: the control plane was at %s and is at %s: its certificates are made for that, and %s leads there", h.id, was, h.addr, a.Endpoint)
 		}
 	}
 	for _, node := range sortedKeys(a.Nodes) {
 		if !now[node] {
-			b.graph.Warnings = append(b.graph.Warnings, "node "+node+" of the archive is no host of the inventory: when all is well, `kubectl delete node "+node+"`")
+			b.warn("node %[1]s of the archive is no host of the inventory: when all is well, `kubectl delete node %[1]s`", node)
 		}
 	}
 }

@@ -36,11 +36,8 @@ const OutputLogs = "logs"
 
 // Smoke plans the proof that the cards of the cluster can be used: the Jobs of a manifest.
 func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reason string) (*graph.Graph, error) {
-	b, err := newBuilder(inv, seen)
+	b, err := newIdentified(inv, seen)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.identities(); err != nil {
 		return nil, err
 	}
 	b.onCluster(graph.Step{

@@ -30,11 +30,8 @@ func UpAdopting(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.G
 }
 
 func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*graph.Graph, error) {
-	b, err := newBuilder(inv, seen)
+	b, err := newIdentified(inv, seen)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.identities(); err != nil {
 		return nil, err
 	}
 	b.Adopt = adopt
@@ -128,22 +125,38 @@ func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder
 	return b, nil
 }
 
+// newIdentified returns a builder for hosts that are what they call themselves.
+func newIdentified(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.identities()
+}
+
+// warn adds a warning to the plan.
+func (b *builder) warn(format string, args ...any) {
+	b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf(format, args...))
+}
+
 // members are the hosts that are nodes when the plan is carried out: all but control planes that wait for others.
 func (b *builder) members() []*host {
 	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.waits })
 }
 
 // add appends a step to the host's own chain. A node that serves is drained before the first that disrupts its containers.
-func (b *builder) add(h *host, s graph.Step) {
+func (b *builder) add(h *host, s graph.Step) graph.Ref {
 	Kinds.Complete(&s)
 	if s.Disrupts != "" {
 		b.drainNode(h, s.Title+": "+s.Disrupts, false)
 	}
 	s.Needs = append(slices.Clone(h.last), s.Needs...)
-	h.last = []graph.Ref{b.side(h, s)}
+	added := b.side(h, s)
+	h.last = []graph.Ref{added}
 	if h.away && (s.Disrupts != "" || Kinds.Of(s.ID).Disrupts) {
-		h.disrupting = append(h.disrupting, h.last...)
+		h.disrupting = append(h.disrupting, added)
 	}
+	return added
 }
 
 // side appends a step that needs other steps only, beside the host's chain.
@@ -182,18 +195,18 @@ func (b *builder) warnings() {
 	b.leftDistributions()
 	skewed := b.Skewed()
 	for _, id := range sortedKeys(skewed) {
-		b.graph.Warnings = append(b.graph.Warnings, id+": "+skewed[id])
+		b.warn("%s: %s", id, skewed[id])
 	}
 	b.busyNodes()
 	b.endedDrivers()
 	b.oldContainerds()
 	b.pressures()
 	if b.Inventory.Network == inventory.Weave && !b.ClusterExists() {
-		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
+		b.warn("network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}
 	if b.webSocketFault() {
-		b.graph.Warnings = append(b.graph.Warnings, "docker on Kubernetes "+b.Inventory.Kubernetes.Version.MinorString()+
-			": the kubelet gate ExtendWebSocketsToKubelet is turned off, because exec, attach and cp fail with cri-dockerd "+catalog.CRIDockerd.Version+" otherwise")
+		b.warn("docker on Kubernetes %s: the kubelet gate ExtendWebSocketsToKubelet is turned off, because exec, attach and cp fail with cri-dockerd %s otherwise",
+			b.Inventory.Kubernetes.Version.MinorString(), catalog.CRIDockerd.Version)
 	}
 }
 
@@ -207,7 +220,7 @@ func (b *builder) pressures() {
 		for _, taint := range n.Taints {
 			what, _, _ := strings.Cut(strings.TrimPrefix(taint, "node.kubernetes.io/"), "=")
 			if slices.Contains([]string{"disk-pressure", "memory-pressure", "pid-pressure"}, what) {
-				b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: its node takes no new pods: %s; `kubectl describe node %s` says more", h.id, what, h.node))
+				b.warn("%s: its node takes no new pods: %s; `kubectl describe node %s` says more", h.id, what, h.node)
 			}
 		}
 	}
@@ -218,7 +231,7 @@ func (b *builder) lockWarnings() {
 	for _, h := range b.hosts {
 		works := slices.ContainsFunc(b.graph.Steps, func(s *graph.Step) bool { return s.Host == h.id })
 		if holder := h.Facts.Apt.LockHolder; holder != "" && works {
-			b.graph.Warnings = append(b.graph.Warnings, h.id+": the package manager is held by "+holder+": steps that install packages wait for it")
+			b.warn("%s: the package manager is held by %s: steps that install packages wait for it", h.id, holder)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (b *builder) waitsForPlane() bool {
 		return false
 	}
 	b.Stay()
-	b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: the cluster stays at Kubernetes %s until it answers again: control planes are upgraded when all are there", missing[0], b.Versions.Running))
+	b.warn("%s: the cluster stays at Kubernetes %s until it answers again: control planes are upgraded when all are there", missing[0], b.Versions.Running)
 	return true
 }
 
@@ -163,8 +163,8 @@ func (b *builder) kubeadmPackage(h *host) {
 func (b *builder) busyNodes() {
 	for _, h := range b.hosts {
 		if v := b.VersionOf(h.Machine); len(h.Facts.Busy) > 0 && !b.Target.IsZero() && v.Compare(b.Target) < 0 {
-			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: its node stays at Kubernetes %s for now, because pods with cards run there: %s; the next `kgpu up` goes on",
-				h.id, v, strings.Join(h.Facts.Busy, ", ")))
+			b.warn("%s: its node stays at Kubernetes %s for now, because pods with cards run there: %s; the next `kgpu up` goes on",
+				h.id, v, strings.Join(h.Facts.Busy, ", "))
 		}
 	}
 }
@@ -214,11 +214,10 @@ func (b *builder) upgradePlane(h *host, before []graph.Ref) graph.Ref {
 	if gates := b.newGates(); len(gates) > 0 && how == "apply" {
 		values["gates"] = lines(gates...)
 	}
-	b.add(h, graph.Step{
+	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "cluster/upgrade"}, Title: "upgrade the control plane to " + b.Target.String() + " (kubeadm upgrade)", Reason: why,
 		Needs: before, Input: graph.Input{Values: b.upgradeValues(values)},
 	})
-	return graph.Ref{Host: h.id, ID: "cluster/upgrade"}
 }
 
 // newGates are kubelets' gates that this version needs, and a cluster of an older one was made without.

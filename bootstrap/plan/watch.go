@@ -29,11 +29,8 @@ var watchTimerFile = text("# Written by kgpu.\n[Unit]\nDescription=Check of this
 
 // Watch plans the check of cards on the nodes with cards, of those with these IDs (none: all). program is the check.
 func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string, program []byte) (*graph.Graph, error) {
-	b, err := newBuilder(inv, seen)
+	b, err := newIdentified(inv, seen)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.identities(); err != nil {
 		return nil, err
 	}
 	for _, h := range b.hosts {

@@ -49,21 +49,9 @@ func imagesOf(runtime inventory.Runtime, f *facts.Host) (string, bool) {
 	return cmp.Or(f.DockerRoot, "/var/lib/docker"), f.DockerRoot != "" || docker.DataRoot == "" && docker.Graph == ""
 }
 
-// fileSystemsOf returns the host's file systems. Facts of older versions have only mounts.
-func fileSystemsOf(f *facts.Host) []facts.FileSystem {
-	if len(f.FileSystems) > 0 {
-		return f.FileSystems
-	}
-	var out []facts.FileSystem
-	for _, m := range f.Mounts {
-		out = append(out, facts.FileSystem{Path: m.Path, On: m.Path, AvailableKiB: m.AvailableKiB, InodesFreePercent: float64(m.InodesFreePercent)})
-	}
-	return out
-}
-
 // fileSystemOf returns the file system that a path is on.
 func fileSystemOf(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
-	for _, fs := range fileSystemsOf(f) {
+	for _, fs := range f.FileSystems {
 		if on := strings.TrimSuffix(fs.Path, "/") + "/"; strings.HasPrefix(path+"/", on) && len(fs.Path) > len(best.Path) {
 			best, ok = fs, true
 		}
@@ -123,9 +111,9 @@ func (c *checker) disks(m Machine) {
 			c.problem(m.ID(), reason.HostInodesFull, "%s", v.inodes)
 		}
 	}
-	for _, mount := range m.Facts.Mounts {
-		if mount.NoExec && strings.HasPrefix(mount.Path, "/var") {
-			c.problem(m.ID(), reason.HostMountNoExec, "%s is mounted noexec, and the images of containers are there", mount.Path)
+	for _, fs := range m.Facts.FileSystems {
+		if fs.NoExec && (fs.Path == "/var" || fs.Path == "/var/lib") {
+			c.problem(m.ID(), reason.HostMountNoExec, "%s is mounted noexec, and the images of containers are there", fs.Path)
 		}
 	}
 }

@@ -42,10 +42,10 @@ func healthy(n int) *facts.Host {
 		Hostname: fmt.Sprintf("host%d", n), MachineID: fmt.Sprint(n), ProductUUID: fmt.Sprint("u", n),
 		OS: facts.OS{ID: "ubuntu", VersionID: "24.04", PrettyName: "Ubuntu 24.04 LTS"}, Arch: "amd64", Kernel: "6.8.0-31-generic",
 		Systemd: true, CgroupV2: true, CPUs: 4, MemoryKiB: 16 << 20, Modules: loaded,
-		Addresses: []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/24", n))}},
-		Routes:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
-		Mounts:    []facts.Mount{{Path: "/", AvailableKiB: 50 << 20, InodesFreePercent: 90}, {Path: "/var", AvailableKiB: 50 << 20, InodesFreePercent: 90}},
-		Listening: []facts.Socket{{Addr: netip.MustParseAddrPort("0.0.0.0:22"), Process: "sshd"}},
+		Addresses:   []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/24", n))}},
+		Routes:      []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
+		FileSystems: []facts.FileSystem{{Path: "/", On: "/", AvailableKiB: 50 << 20, InodesFreePercent: 90}, {Path: "/var", On: "/var", AvailableKiB: 50 << 20, InodesFreePercent: 90}},
+		Listening:   []facts.Socket{{Addr: netip.MustParseAddrPort("0.0.0.0:22"), Process: "sshd"}},
 	}
 }
 
@@ -150,11 +150,13 @@ func TestCheck(t *testing.T) {
 		}},
 		{name: "CPU", spoil: func(cp, _ *Machine) { cp.Facts.CPUs = 1 }, want: "cp1 HOST_TOO_SMALL 1 CPU, a control-plane needs 2"},
 		{name: "memory", spoil: func(_, w *Machine) { w.Facts.MemoryKiB = 512 << 10 }, want: "w1 HOST_TOO_SMALL 512 MiB of memory, a worker needs 900"},
-		{name: "disk", spoil: func(_, w *Machine) { w.Facts.Mounts[1].AvailableKiB = 100 << 10 }, want: "w1 HOST_DISK_FULL /var has 100 MiB free, 4096 MiB are needed"},
-		{name: "inodes", spoil: func(_, w *Machine) { w.Facts.Mounts[0].InodesFreePercent = 1 }, want: "w1 HOST_INODES_FULL / has 1 % of its inodes free"},
-		{name: "noexec", spoil: func(_, w *Machine) { w.Facts.Mounts[1].NoExec = true }, want: "w1 HOST_MOUNT_NOEXEC /var is mounted noexec, and the images of containers are there"},
+		{name: "disk", spoil: func(_, w *Machine) { w.Facts.FileSystems[1].AvailableKiB = 100 << 10 }, want: "w1 HOST_DISK_FULL /var has 100 MiB free, 4096 MiB are needed"},
+		{name: "inodes", spoil: func(_, w *Machine) { w.Facts.FileSystems[0].InodesFreePercent = 1 }, want: "w1 HOST_INODES_FULL / has 1 % of its inodes free"},
+		{name: "noexec", spoil: func(_, w *Machine) { w.Facts.FileSystems[1].NoExec = true }, want: "w1 HOST_MOUNT_NOEXEC /var is mounted noexec, and the images of containers are there"},
 		{name: "noexec elsewhere", spoil: func(_, w *Machine) {
-			w.Facts.Mounts = append(w.Facts.Mounts, facts.Mount{Path: "/tmp", AvailableKiB: 1 << 20, InodesFreePercent: 90, NoExec: true})
+			for _, path := range []string{"/tmp", "/var/cache/apt"} {
+				w.Facts.FileSystems = append(w.Facts.FileSystems, facts.FileSystem{Path: path, On: path, AvailableKiB: 50 << 20, InodesFreePercent: 90, NoExec: true})
+			}
 		}},
 		{name: "swap", spoil: func(_, w *Machine) { w.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}} }, want: "w1 HOST_SWAP_ON swap is on: /swap.img"},
 		{name: "swap, to be turned off", more: "swap: disable\n", spoil: func(_, w *Machine) { w.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}} }},
@@ -310,20 +312,20 @@ func TestCheck(t *testing.T) {
 		}},
 		{name: "no room for CUDA", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
-			w.Facts.Mounts[0].AvailableKiB = 8 << 20
+			w.Facts.FileSystems[0].AvailableKiB = 8 << 20
 		}, want: "w1 HOST_DISK_FULL / has 8589 MB free, 9600 are needed for cuda-toolkit-13-0 and cudnn9-cuda-13; `gpu: {cuda: none}` does without"},
 		{name: "no room to download CUDA", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
-			w.Facts.Mounts = w.Facts.Mounts[:1]
-			w.Facts.Mounts[0].AvailableKiB = 12 << 20
+			w.Facts.FileSystems = w.Facts.FileSystems[:1]
+			w.Facts.FileSystems[0].AvailableKiB = 12 << 20
 		}, want: "w1 HOST_DISK_FULL / has 12884 MB free, 14550 are needed for cuda-toolkit-13-0 and cudnn9-cuda-13; `gpu: {cuda: none}` does without"},
 		{name: "no room for CUDA that is not wanted", more: "gpu: {cuda: none}\n", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
-			w.Facts.Mounts[0].AvailableKiB = 8 << 20
+			w.Facts.FileSystems[0].AvailableKiB = 8 << 20
 		}},
 		{name: "no room for CUDA that is there", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
-			w.Facts.Mounts[0].AvailableKiB = 8 << 20
+			w.Facts.FileSystems[0].AvailableKiB = 8 << 20
 			w.Facts.Packages = map[string]facts.Package{"cuda-toolkit-13-0": {}, "cudnn9-cuda-13": {}}
 		}},
 		{name: "card for virtual machines", spoil: func(_, w *Machine) {
@@ -373,7 +375,7 @@ func TestNodesMayUseTheirOwnResources(t *testing.T) {
 		f.Packages = map[string]facts.Package{"kubelet": {Version: inv.Kubernetes.Version.String() + "-1.1"}}
 		f.Listening = append(f.Listening, facts.Socket{Addr: netip.MustParseAddrPort("0.0.0.0:10250"), Process: "kubelet"})
 		f.Routes = append(f.Routes, netip.MustParsePrefix("10.244.1.0/24"))
-		f.Mounts[1].AvailableKiB = 1 << 20
+		f.FileSystems[1].AvailableKiB = 1 << 20
 	}
 	machines := []Machine{{Machine: machine.Machine{Host: inv.Hosts[0], Facts: cp}}, {Machine: machine.Machine{Host: inv.Hosts[1], Facts: w}}}
 	if found := Check(inv, machines, nil); len(found) > 0 {

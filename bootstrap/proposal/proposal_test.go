@@ -40,9 +40,9 @@ func host(n int, change ...func(*Observed)) Observed {
 		Hostname: fmt.Sprintf("host%d", n), MachineID: fmt.Sprint(n), ProductUUID: fmt.Sprint("u", n), BootID: fmt.Sprint("b", n),
 		OS: facts.OS{ID: "ubuntu", VersionID: "24.04", PrettyName: "Ubuntu 24.04.1 LTS"}, Arch: "amd64", Kernel: "6.8.0-31-generic",
 		Systemd: true, CgroupV2: true, CPUs: 16, MemoryKiB: 64 << 20, Modules: modules,
-		Addresses: []facts.Address{address("lo", "127.0.0.1/8"), address("eth0", fmt.Sprintf("10.0.0.%d/24", n))},
-		Routes:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
-		Mounts:    []facts.Mount{{Path: "/", AvailableKiB: 50 << 20, InodesFreePercent: 90}},
+		Addresses:   []facts.Address{address("lo", "127.0.0.1/8"), address("eth0", fmt.Sprintf("10.0.0.%d/24", n))},
+		Routes:      []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
+		FileSystems: []facts.FileSystem{{Path: "/", On: "/", AvailableKiB: 50 << 20, InodesFreePercent: 90}},
 	}}
 	for _, f := range change {
 		f(&s)

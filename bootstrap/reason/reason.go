@@ -44,19 +44,21 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&b, "%s: ", part)
 		}
 	}
-	switch {
-	case e.Detail != "":
-		b.WriteString(e.Detail)
-	case e.Err != nil:
-		b.WriteString(e.Err.Error())
-	default:
-		b.WriteString("failed")
-	}
+	b.WriteString(e.What())
 	if e.Exit != nil {
 		fmt.Fprintf(&b, " (exit status %d)", *e.Exit)
 	}
 	fmt.Fprintf(&b, " [%s]", e.ID)
 	return b.String()
+}
+
+// What is what went wrong, in words, without where and how.
+func (e *Error) What() string {
+	text := e.Detail
+	if text == "" && e.Err != nil {
+		text = e.Err.Error()
+	}
+	return cmp.Or(text, "failed")
 }
 
 // Unwrap returns the cause.

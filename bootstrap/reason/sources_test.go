@@ -1,14 +1,10 @@
 package reason
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -80,30 +76,22 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// constants are the IDs of table.go by their names in Go.
+// constants are the IDs of this package by their names in Go.
 func constants(t *testing.T) map[string]ID {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, 0)
+	declared := regexp.MustCompile(`(?m)^\t(\w+) +ID = "(\w+)"$`)
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]ID{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
-			return true
+	for _, file := range files {
+		for _, match := range declared.FindAllStringSubmatch(read(t, file), -1) {
+			out[match[1]] = ID(match[2])
 		}
-		if literal, ok := spec.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING {
-			id, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out[spec.Names[0].Name] = ID(id)
-		}
-		return true
-	})
-	if len(out) < 50 {
-		t.Fatalf("only %d constants are found in table.go", len(out))
+	}
+	if len(out) < len(Table()) {
+		t.Fatalf("only %d constants are found for %d reasons", len(out), len(Table()))
 	}
 	return out
 }

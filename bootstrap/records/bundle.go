@@ -46,16 +46,12 @@ func CreateBundle(inv *inventory.Inventory, name string, now time.Time) (bundle 
 func secretsOf(inv *inventory.Inventory) []string {
 	var out []string
 	for _, h := range inv.Hosts {
-		for ssh := &h.SSH; ssh != nil; {
-			for _, ref := range []inventory.Secret{ssh.SudoPassword, ssh.Passphrase} {
+		for b := (&inventory.Bastion{SSH: h.SSH}); b != nil; b = b.SSH.Bastion {
+			for _, ref := range []inventory.Secret{b.SSH.SudoPassword, b.SSH.Passphrase} {
 				if value, err := ref.Resolve(os.LookupEnv, inventory.ReadSecret); err == nil {
 					out = append(out, value)
 				}
 			}
-			if ssh.Bastion == nil {
-				break
-			}
-			ssh = &ssh.Bastion.SSH
 		}
 	}
 	for _, proxy := range []string{inv.Proxy.HTTP, inv.Proxy.HTTPS} {

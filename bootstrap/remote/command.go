@@ -131,15 +131,13 @@ func (e *execution) runOn(ctx context.Context, c *conn) error {
 			}
 		}()
 	}
-	grace := time.NewTimer(graceTime)
-	defer grace.Stop()
 	select {
 	case err := <-done:
 		if err == nil {
 			err = ctx.Err() // one whose input ends early may call that a success
 		}
 		return err
-	case <-grace.C:
+	case <-time.After(graceTime):
 		return errors.Join(ctx.Err(), fmt.Errorf("%s did not let go of its streams within %s", e.command.Name, graceTime))
 	}
 }
@@ -166,13 +164,11 @@ func (e *execution) session(s *ssh.Session) error {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		timeout := time.NewTimer(sudoTimeout)
-		defer timeout.Stop()
 		select {
 		case <-ready:
 		case <-ended:
 			return
-		case <-timeout.C:
+		case <-time.After(sudoTimeout):
 			e.sudo.giveUp()
 			return
 		}
@@ -184,11 +180,9 @@ func (e *execution) session(s *ssh.Session) error {
 	err = s.Wait()
 	close(ended)
 	s.Close() // frees the copy if it hangs in the channel
-	grace := time.NewTimer(graceTime)
-	defer grace.Stop()
 	select {
 	case <-copied:
-	case <-grace.C: // it hangs in the command's own reader, which is the caller's
+	case <-time.After(graceTime): // it hangs in the command's own reader, which is the caller's
 	}
 	return err
 }

@@ -77,12 +77,10 @@ func (c *conn) diedWith(err error) bool {
 	case errors.As(err, &refused):
 		return false
 	}
-	timer := time.NewTimer(echoTime)
-	defer timer.Stop()
 	select {
 	case <-c.ctx.Done():
 		return true
-	case <-timer.C:
+	case <-time.After(echoTime):
 		return false
 	}
 }
@@ -132,15 +130,12 @@ func (c *conn) answered(answer <-chan struct{}, asked time.Time, timeout time.Du
 		if left <= 0 {
 			return false
 		}
-		timer := time.NewTimer(left)
 		select {
 		case <-answer:
-			timer.Stop()
 			return true
 		case <-c.ctx.Done():
-			timer.Stop()
 			return true
-		case <-timer.C:
+		case <-time.After(left):
 		}
 	}
 }

@@ -277,10 +277,8 @@ func (d *Dialer) bastion(ctx context.Context, t *target, timeout time.Duration) 
 
 // sleep fails when ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

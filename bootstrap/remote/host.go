@@ -134,11 +134,9 @@ const drainTime = 5 * time.Second
 func (t *tunnel) Close() error {
 	err := t.Conn.Close()
 	go func() {
-		timer := time.NewTimer(drainTime)
-		defer timer.Stop()
 		select {
 		case <-t.sent:
-		case <-timer.C:
+		case <-time.After(drainTime):
 			t.channel.Close() // frees the copy that hangs
 		}
 	}()

@@ -176,14 +176,10 @@ func (h *Host) answers(err error) bool {
 
 // cause is why an attempt failed, without where.
 func cause(e *reason.Error) string {
-	var number syscall.Errno
-	switch {
-	case errors.As(e.Err, &number):
+	if number, ok := errors.AsType[syscall.Errno](e.Err); ok {
 		return number.Error()
-	case e.Detail != "" || e.Err == nil:
-		return e.Detail
 	}
-	return e.Err.Error()
+	return e.What()
 }
 
 func seconds(d time.Duration) string { return max(0, d).Round(time.Second).String() }

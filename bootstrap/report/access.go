@@ -14,11 +14,16 @@ type User struct {
 	Until     time.Time // end of the certificate; zero: not known
 }
 
+// printed writes whole lines for people.
+func printed(w io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintf(On(w), format, args...)
+	return err
+}
+
 // PrintUsers writes a table of users; where there are none, the command that makes one.
 func PrintUsers(w io.Writer, users []User, create string) error {
 	if len(users) == 0 {
-		_, err := fmt.Fprintln(On(w), "there are no users yet: "+create)
-		return err
+		return printed(w, "there are no users yet: %s\n", create)
 	}
 	p, g := On(w), grid{rows: [][]string{{"USER", "NAMESPACE", "ROLE", "CERTIFICATE ENDS"}}}
 	for _, u := range users {
@@ -34,46 +39,36 @@ func PrintUsers(w io.Writer, users []User, create string) error {
 
 // PrintKubeconfig says where the kubeconfig is, and how it is used.
 func PrintKubeconfig(w io.Writer, file string) error {
-	_, err := fmt.Fprintf(On(w), "%s: kubectl --kubeconfig %s get nodes\n", file, file)
-	return err
+	return printed(w, "%s: kubectl --kubeconfig %s get nodes\n", file, file)
 }
 
 // PrintMerged says which context leads to the cluster now.
 func PrintMerged(w io.Writer, file, context string) error {
-	_, err := fmt.Fprintf(On(w), "%s has the context %s: kubectl --context %s get nodes\n", file, context, context)
-	return err
+	return printed(w, "%s has the context %s: kubectl --context %s get nodes\n", file, context, context)
 }
 
 // PrintTunnel says what leads to the API server, and for how long.
 func PrintTunnel(w io.Writer, file, address string) error {
-	_, err := fmt.Fprintf(On(w), "%s leads to the API server, through SSH, as long as this runs:\n\n  kubectl --kubeconfig %s get nodes\n\n%s goes with it. Ctrl-C ends it.\n", address, file, file)
-	return err
+	return printed(w, "%s leads to the API server, through SSH, as long as this runs:\n\n  kubectl --kubeconfig %s get nodes\n\n%s goes with it. Ctrl-C ends it.\n", address, file, file)
 }
 
 // PrintOpened says where something in the cluster is opened with a browser. token is what it asks for; empty: the URL has it.
 // It leads there through SSH, as long as kgpu runs. port is one of every node that leads there, too; zero: none does.
 func PrintOpened(w io.Writer, what, url, token string, port uint16) error {
-	p := On(w)
 	secret := "\nThe address has the token in it: who knows it can do there what you can.\n"
 	if token != "" {
 		secret = fmt.Sprintf("\nIt asks for a token, which is secret:\n\n%s\n", token)
-	}
-	_, err := fmt.Fprintf(p, "%s: %s\n%s", what, url, secret)
-	if err != nil {
-		return err
 	}
 	rest := "nothing is exposed. Ctrl-C ends it."
 	if port != 0 {
 		rest = "Ctrl-C ends it.\n" + plainPort(port)
 	}
-	_, err = fmt.Fprintf(p, "\nThis leads there through SSH as long as this runs; %s\n", rest)
-	return err
+	return printed(w, "%s: %s\n%s\nThis leads there through SSH as long as this runs; %s\n", what, url, secret, rest)
 }
 
 // PrintStopped says that the notebook has no pod, and which command starts it again.
 func PrintStopped(w io.Writer, start string) error {
-	_, err := fmt.Fprintf(On(w), "the notebook is stopped, and its GPU is free: `%s` starts it again\n", start)
-	return err
+	return printed(w, "the notebook is stopped, and its GPU is free: `%s` starts it again\n", start)
 }
 
 // plainPort says what a port of the nodes is.
@@ -83,28 +78,25 @@ func plainPort(port uint16) string {
 
 // PrintNoBrowser says that no browser came up.
 func PrintNoBrowser(w io.Writer, why error) error {
-	_, err := fmt.Fprintf(On(w), "No browser was opened (%v): open the address yourself.\n", why)
-	return err
+	return printed(w, "No browser was opened (%v): open the address yourself.\n", why)
 }
 
 // PrintNotebook writes what the notebook does on its card and where to open it. tunnel is the command that must run meanwhile, stop
 // the one that gives the card back; port is one of every node that leads there, too; zero: none does.
 func PrintNotebook(w io.Writer, does, url, tunnel, stop string, port uint16) error {
-	p := On(w)
-	_, err := fmt.Fprintf(p, "\nThe notebook %s\n%s\nwhile `%s` runs, which leads there through SSH; it has a card until `%s`\n", does, url, tunnel, stop)
-	if err == nil && port != 0 {
-		_, err = fmt.Fprintln(p, plainPort(port))
+	also := ""
+	if port != 0 {
+		also = plainPort(port) + "\n"
 	}
-	return err
+	return printed(w, "\nThe notebook %s\n%s\nwhile `%s` runs, which leads there through SSH; it has a card until `%s`\n%s", does, url, tunnel, stop, also)
 }
 
 // PrintBundle writes what is in the bundle of kgpu support, and what to do with it.
 func PrintBundle(w io.Writer, file string, size int64, told, hosts int) error {
-	_, err := fmt.Fprintf(On(w), `%s: %s, from %d of %d hosts
+	return printed(w, `%s: %s, from %d of %d hosts
 It has the inventory, what the last runs told here, and of each host: facts, the list of kgpu's changes, events of the last runs, logs of the kubelet, the runtime, kgpu and the kernel, disks, network, cards, settings; from the control plane: nodes, pods, events.
 Secrets that kgpu knows or recognises were scrubbed. Names and addresses are in it: look through it before you pass it on.
 `, file, megabytes(size), told, hosts)
-	return err
 }
 
 // PrintBackup writes what has become of a backup.
@@ -113,8 +105,7 @@ func PrintBackup(w io.Writer, file string, size int64, encrypted bool, told, hos
 	if encrypted {
 		who = "It is encrypted: without an identity of one of its recipients it cannot be read, by you either. Keep that elsewhere."
 	}
-	_, err := fmt.Fprintf(On(w), "%s: %s, from %d of %d hosts\n%s\n", file, megabytes(size), told, hosts, who)
-	return err
+	return printed(w, "%s: %s, from %d of %d hosts\n%s\n", file, megabytes(size), told, hosts, who)
 }
 
 func megabytes(size int64) string {

@@ -138,11 +138,7 @@ func failures(err error) []error {
 
 // found is what went wrong, in words.
 func found(e *reason.Error) string {
-	text := e.Detail
-	if text == "" && e.Err != nil {
-		text = e.Err.Error()
-	}
-	text = printable.Text(cmp.Or(text, "failed"))
+	text := printable.Text(e.What())
 	if e.Exit != nil {
 		text += fmt.Sprintf(" (exit status %d)", *e.Exit)
 	}

@@ -38,8 +38,7 @@ func PrintReason(w io.Writer, r reason.Reason) error {
 
 // PrintGeneral writes what an exit status means that is bound to no reason.
 func PrintGeneral(w io.Writer, g reason.General) error {
-	_, err := fmt.Fprintf(On(w), "exit status %d: %s\n", g.Exit, g.Meaning)
-	return err
+	return printed(w, "exit status %d: %s\n", g.Exit, g.Meaning)
 }
 
 type jsonReason struct {

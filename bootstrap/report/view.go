@@ -90,9 +90,7 @@ func (v *View) follow(signals chan os.Signal) {
 		case <-every.C:
 		case s := <-signals:
 			if s == syscall.SIGCONT { // the shell has printed below the picture
-				v.drawing.Lock()
-				v.screen.Leave()
-				v.drawing.Unlock()
+				v.leave()
 			}
 		case <-v.over:
 			return
@@ -128,9 +126,7 @@ func (v *View) settle(e event.Event) {
 	v.begun = v.begun && v.state.Shown()
 	v.mu.Unlock()
 	v.draw()
-	v.drawing.Lock()
-	v.screen.Leave()
-	v.drawing.Unlock()
+	v.leave()
 	v.mu.Lock()
 	v.begun = false
 	v.lines.Emit(e)
@@ -193,9 +189,7 @@ func (v *View) Stopping(word, line string) {
 // Leave lets the picture stay as it is and prints a line below it: the last one.
 func (v *View) Leave(line string) {
 	v.draw()
-	v.drawing.Lock()
-	v.screen.Leave()
-	v.drawing.Unlock()
+	v.leave()
 	v.mu.Lock()
 	v.begun, v.asking = false, false
 	v.text.WriteString(line + "\n")
@@ -215,6 +209,13 @@ func (v *View) Close() error {
 	v.drawing.Lock()
 	defer v.drawing.Unlock()
 	return v.err
+}
+
+// leave has what is drawn next begin below the picture.
+func (v *View) leave() {
+	v.drawing.Lock()
+	defer v.drawing.Unlock()
+	v.screen.Leave()
 }
 
 // draw brings the terminal up to date, unless a question is open.

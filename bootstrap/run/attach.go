@@ -126,14 +126,14 @@ func (g *observer) fail(err *reason.Error) {
 	}
 	g.failed = true
 	if g.stopped {
-		g.emit(err.Step, event.Event{Kind: event.Warning, Text: what(err)})
+		g.emit(err.Step, event.Event{Kind: event.Warning, Text: err.What()})
 		return
 	}
 	if g.retried && mayPass(err) {
-		g.emit(err.Step, event.Event{Kind: event.Wait, Reason: string(err.ID), Text: what(err) + "; it may be begun again"})
+		g.emit(err.Step, event.Event{Kind: event.Wait, Reason: string(err.ID), Text: err.What() + "; it may be begun again"})
 		g.ended(err.Step, err)
 		return
 	}
-	g.emit(err.Step, event.Event{Kind: event.Error, Reason: string(err.ID), Text: what(err), Exit: err.Exit})
+	g.emit(err.Step, event.Event{Kind: event.Error, Reason: string(err.ID), Text: err.What(), Exit: err.Exit})
 	g.ended(err.Step, err)
 }

@@ -218,7 +218,7 @@ const (
 
 // failed says that t ended badly: what that concerns is left out. The graph's order lets one pass do.
 func (s *schedule) failed(t *task, err *reason.Error, r reach) {
-	s.emit(t, event.Event{Kind: event.Error, Reason: string(err.ID), Millis: t.took.Milliseconds(), Text: what(err), Exit: err.Exit})
+	s.emit(t, event.Event{Kind: event.Error, Reason: string(err.ID), Millis: t.took.Milliseconds(), Text: err.What(), Exit: err.Exit})
 	s.change(func() {
 		t.err = err
 		s.set(t, Failed)
@@ -255,15 +255,4 @@ func (s *schedule) putBack(tasks []*task) {
 func (s *schedule) emit(t *task, ev event.Event) {
 	ev.Host, ev.Step = t.step.Host, t.step.ID
 	s.engine.emit(ev)
-}
-
-// what is the finding in an error, without place and reason, which events have fields for.
-func what(err *reason.Error) string {
-	switch {
-	case err.Detail != "":
-		return err.Detail
-	case err.Err != nil:
-		return err.Err.Error()
-	}
-	return "failed"
 }

@@ -172,7 +172,7 @@ func (w *watcher) failures() error {
 		}
 		delete(w.failed, step) // it may have failed more than once
 		if mayPass(err) {      // it did not, and was not told as a failure yet
-			w.engine.emit(event.Event{Host: step.Host, Step: step.ID, Kind: event.Error, Reason: string(err.ID), Text: what(err), Exit: err.Exit})
+			w.engine.emit(event.Event{Host: step.Host, Step: step.ID, Kind: event.Error, Reason: string(err.ID), Text: err.What(), Exit: err.Exit})
 		}
 		errs = append(errs, err)
 	}

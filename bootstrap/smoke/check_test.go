@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"text/tabwriter"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -52,6 +53,18 @@ func logs(changed map[string]string) string {
 			b.WriteString(job + "\t" + line)
 		}
 	}
+	return b.String()
+}
+
+// String is the table as a person reads it.
+func (t *Table) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tGPU\tUUID\tJOB")
+	for _, r := range t.Rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Node, r.Card, r.UUID, r.By())
+	}
+	w.Flush() // a strings.Builder takes everything
 	return b.String()
 }
 

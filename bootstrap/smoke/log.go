@@ -9,15 +9,15 @@ import (
 
 // These mark lines of a pod's log that nvidia-smi does not print itself.
 const (
-	statusMark = "kgpu-status "
-	deviceMark = "kgpu-device "
-	sampleMark = "kgpu-sample " // exit status of the sample program
-	saidMark   = "kgpu-said "   // a line of its output
+	statusMark = "kgpu-status"
+	deviceMark = "kgpu-device"
+	sampleMark = "kgpu-sample" // exit status of the sample program
+	saidMark   = "kgpu-said"   // a line of its output
 	endMark    = "kgpu-end"
 )
 
 // heldMark is printed by the step in place of the log of a Job that got no GPU, with a pod that may hold it.
-const heldMark = "kgpu-held "
+const heldMark = "kgpu-held"
 
 // These are exit statuses of timeout(1): the program timed out, had to be killed, could not be run, or does not exist.
 const timedOut, killed, notRun, notThere = 124, 137, 125, 127
@@ -86,35 +86,35 @@ func (s *jobLog) line(text string) {
 	if s.complete {
 		return
 	}
-	if status, ok := strings.CutPrefix(text, statusMark); ok {
-		if n, err := strconv.Atoi(status); err == nil {
-			s.status = n
-		}
-		return
-	}
-	if device, ok := strings.CutPrefix(text, deviceMark); ok {
-		s.devices = append(s.devices, device)
-		return
-	}
-	if status, ok := strings.CutPrefix(text, sampleMark); ok {
-		if n, err := strconv.Atoi(status); err == nil {
-			s.sample = n
-		}
-		return
-	}
-	if said, ok := strings.CutPrefix(text, saidMark); ok {
-		s.passed = s.passed || said == passed
-		s.sampleLine = moreTelling(s.sampleLine, said)
-		return
-	}
-	if pod, ok := strings.CutPrefix(text, heldMark); ok {
-		s.holders = append(s.holders, pod)
-		return
-	}
-	if text == endMark {
+	mark, rest, _ := strings.Cut(text, " ")
+	switch {
+	case mark == statusMark:
+		setStatus(&s.status, rest)
+	case mark == sampleMark:
+		setStatus(&s.sample, rest)
+	case mark == deviceMark:
+		s.devices = append(s.devices, rest)
+	case mark == saidMark:
+		s.passed = s.passed || rest == passed
+		s.sampleLine = moreTelling(s.sampleLine, rest)
+	case mark == heldMark:
+		s.holders = append(s.holders, rest)
+	case text == endMark:
 		s.complete = true
-		return
+	default:
+		s.listed(text)
 	}
+}
+
+// setStatus sets an exit status to that in a text, if there is one.
+func setStatus(to *int, text string) {
+	if n, err := strconv.Atoi(text); err == nil {
+		*to = n
+	}
+}
+
+// listed reads a line of nvidia-smi.
+func (s *jobLog) listed(text string) {
 	if m := gpuLine.FindStringSubmatch(text); m != nil && !slices.Contains(s.all(), m[1]) {
 		s.cards = append(s.cards, m[1])
 	}

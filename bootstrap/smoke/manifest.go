@@ -24,14 +24,14 @@ const (
 // A pod that sees one GPU computes on that one. If the driver hangs, only one of the two programs is waited for.
 const podScript = `timeout -k 5 60 nvidia-smi -L 2>&1
 status=$?
-echo "` + statusMark + `$status"
+echo "` + statusMark + ` $status"
 for device in /dev/nvidia[0-9]*; do
-  if [ -e "$device" ]; then echo "` + deviceMark + `$device"; fi
+  if [ -e "$device" ]; then echo "` + deviceMark + ` $device"; fi
 done
 if [ "$status" = 0 ] && [ -n "$1" ]; then
   timeout -k 5 60 "$1" >/tmp/said 2>&1
-  echo "` + sampleMark + `$?"
-  printf '%s\n' "$(tail -c 2000 /tmp/said | sed 's/^/` + saidMark + `/')"
+  echo "` + sampleMark + ` $?"
+  printf '%s\n' "$(tail -c 2000 /tmp/said | sed 's/^/` + saidMark + ` /')"
 fi
 echo "` + endMark + `"
 : >/tmp/seen

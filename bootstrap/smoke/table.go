@@ -1,10 +1,8 @@
 package smoke
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 )
 
 // Table is the result of the proof, with a row for each GPU.
@@ -40,16 +38,4 @@ func (t *Table) AddHolder(namespace, as string, uuids []string) {
 			r.Holders = slices.DeleteFunc(r.Holders, of)
 		}
 	}
-}
-
-// String is the table as a person reads it.
-func (t *Table) String() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tGPU\tUUID\tJOB")
-	for _, r := range t.Rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Node, r.Card, r.UUID, r.By())
-	}
-	w.Flush() // a strings.Builder takes everything
-	return b.String()
 }

@@ -167,11 +167,9 @@ func (l *Link) pump(to, from net.Conn) {
 		}
 	})
 	for p := range onTheWay {
-		timer := time.NewTimer(time.Until(p.due))
 		select {
-		case <-timer.C:
+		case <-time.After(time.Until(p.due)):
 		case <-l.ended:
-			timer.Stop()
 			return
 		}
 		if !l.wait() {

@@ -107,9 +107,17 @@ func TestRunsHaveALimit(t *testing.T) {
 
 // TestExplainedReasonsAreKgpus: each of them is in kgpu's table.
 func TestExplainedReasonsAreKgpus(t *testing.T) {
-	table, err := os.ReadFile("../../../../bootstrap/reason/table.go")
+	files, err := filepath.Glob("../../../../bootstrap/reason/*.go")
 	if err != nil {
 		t.Fatal(err)
+	}
+	var table []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table = append(table, text...)
 	}
 	for _, id := range slices.Concat([]string{cancelled}, explained, ofCards) {
 		if !strings.Contains(string(table), `ID = "`+id+`"`) {
