@@ -190,6 +190,18 @@ func TestBrokenConfigurationOfApt(t *testing.T) {
 	})
 }
 
+// The kubeadm of a newer version comes before the rest of it.
+func TestKubeadmOfAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.kubernetes()
+	s.ok(s.script("apt_install_version 1.30.2 kubelet kubeadm"))
+	s.value("packages", "kubeadm\n")
+	s.ok(s.step("kube-packages"))
+	s.packageIs("kubeadm", "hold installed 1.36.3-1.1")
+	s.packageIs("kubelet", "hold installed 1.30.2-1.1")
+}
+
 // On a node only what is missing comes: what its owner upgraded stays, and is held there, and so does what an upgrade that was cut off
 // has installed by then.
 func TestPackagesOfANode(t *testing.T) {
@@ -198,7 +210,7 @@ func TestPackagesOfANode(t *testing.T) {
 	s.repository(deb{name: "kubectl", version: "1.36.4-1.1"}, deb{name: "kubelet", version: "1.36.3-1.1"})
 	s.ok(s.script("apt-get update; apt-get install -y kubelet kubectl"))
 	s.kubernetes()
-	s.value("packages", "kubeadm\nkubectl\n")
+	s.value("missing", "kubeadm\nkubectl\n")
 	s.ok(s.step("kube-packages"))
 	for name, want := range map[string]string{"kubelet": "hold installed 1.36.3-1.1", "kubeadm": "hold installed 1.36.3-1.1", "kubectl": "hold installed 1.36.4-1.1"} {
 		s.packageIs(name, want)

@@ -34,7 +34,7 @@ func (b *builder) packages(h *host) {
 	reasons = slices.Concat(reasons, changed(h.Facts, files), h.outdated("kubelet.service"))
 	values := map[string]string{"version": version.String()}
 	if b.Keeps(h.Machine) {
-		values["packages"] = lines(missing...)
+		values["missing"] = lines(missing...)
 	}
 	b.unless(h, reasons, "Kubernetes "+version.String()+" is installed", graph.Step{
 		Ref: graph.Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version.String(),

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Installs kubelet, kubeadm and kubectl at one exact version and holds them. Values: version (1.36.3), packages (those that are
-# missing on a node, a line each; not given: all three). What is there by now stays as it is: it may be of an upgrade that was cut off
-# while it installed the package.
+# Installs kubelet, kubeadm and kubectl at one exact version and holds them. Values: version (1.36.3), packages (those of the three that
+# come, a line each; not given: all), missing (those that come to a node where they are missing, a line each; one that is there by now
+# stays: it may be of an upgrade that was cut off while it installed it).
 # Files: kubelet drop-ins and what else configures it, if any.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 version=$(value version)
-packages=(kubelet kubeadm kubectl)
-if [[ -f $KGPU_STEP/values/packages ]]; then
+mapfile -t packages < <(value_or packages $'kubelet\nkubeadm\nkubectl')
+if [[ -f $KGPU_STEP/values/missing ]]; then
   packages=()
-  for package in $(value_lines packages); do installed "$package" || packages+=("$package"); done
+  for package in $(value_lines missing); do installed "$package" || packages+=("$package"); done
 fi
 
 claim_containers
