@@ -117,12 +117,15 @@ func TestSkewedNodes(t *testing.T) {
 		name, host, version string
 		harm                func(*facts.Host)
 		steps               []string
+		missing             string // what may come
 	}{
 		{name: "a worker that is behind", host: "w1", version: "1.36.2"},
 		{name: "a worker of the minor before", host: "w1", version: "1.35.8", steps: []string{"w1 repo/kubernetes"}},
 		{name: "a control plane upgraded by hand, its kubelet not yet", host: "cp1", version: "1.36.2"},
 		{name: "a kubelet without a hold", host: "w1", version: "1.36.2", steps: []string{"w1 kube/packages"},
 			harm: func(f *facts.Host) { f.Packages["kubelet"] = facts.Package{Version: "1.36.2-1.1"} }},
+		{name: "a worker without kubeadm", host: "w1", version: "1.36.2", steps: []string{"w1 kube/packages"}, missing: "kubeadm",
+			harm: func(f *facts.Host) { delete(f.Packages, "kubeadm") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv, seen := settled(t, threeHosts)
@@ -136,8 +139,8 @@ func TestSkewedNodes(t *testing.T) {
 			g := planUp(t, inv, seen)
 			hasSteps(t, g, c.steps...)
 			for _, s := range g.Steps {
-				if v := s.Input.Values["version"]; s.ID == "kube/packages" && v != c.version {
-					t.Errorf("%s would get %s", s.Host, v)
+				if v := s.Input.Values; s.ID == "kube/packages" && (v["version"] != c.version || v["missing"] != c.missing) {
+					t.Errorf("%s would get %q %s", s.Host, v["missing"], v["version"])
 				}
 			}
 			want := c.host + ": node " + c.host + " has Kubernetes " + c.version + ", and the cluster runs 1.36.3: with `kubernetes: {version: 1.36.3}` in the inventory, kgpu brings it along"
