@@ -99,7 +99,7 @@ func newExaminee(inv *inventory.Inventory, m Machine, all *Cluster) *examinee {
 	if s.e == nil {
 		s.e = &Evidence{}
 	}
-	if s.slow = s.e.Asked && s.f.NVIDIA.Loaded != "" && timedOut(s.e.SMI) && !timedOut(s.f.NVIDIA.SMI); s.slow {
+	if s.slow = s.e.Asked && s.f.NVIDIA.Loaded != "" && facts.TimedOut(s.e.SMI) && !facts.TimedOut(s.f.NVIDIA.SMI); s.slow {
 		answered := *s.e
 		answered.SMI = s.f.NVIDIA.SMI // facts.sh has a longer timeout
 		s.e = &answered

@@ -4,17 +4,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // hungTask matches the kernel's message about a stuck task.
 // Source: gpud's regular expression for it, and check_hung_task in kernel/hung_task.c.
 var hungTask = regexp.MustCompile(`(?:INFO: )?task ([^:]+(?::[^:]+)*):(\d+) blocked for more than \d+ seconds`)
 
-const (
-	stackLines = 40  // a stack names the driver within so many lines
-	smiHangs   = 124 // exit status of timeout(1) for a nvidia-smi that did not answer
-	smiKilled  = 137 // and for one that had to be killed
-)
+// stackLines is within how many lines a stack names the driver.
+const stackLines = 40
 
 // ofDriver matches the driver's modules in a stack trace: "os_execute_work_item [nvidia]".
 var ofDriver = regexp.MustCompile(`\[nvidia(_uvm|_modeset|_drm)?\]|\btask (nvidia|nv_queue|irq/\d+-nvidia|UVM )`)
@@ -69,15 +68,11 @@ func hungTasks(s *examinee) []string {
 }
 
 func driverHangs(s *examinee) bool {
-	status := s.f.NVIDIA.SMI
 	if s.e.Asked {
-		status = s.e.SMI
+		return facts.TimedOut(s.e.SMI)
 	}
-	return timedOut(status)
+	return facts.TimedOut(s.f.NVIDIA.SMI)
 }
-
-// timedOut reports whether an exit status of nvidia-smi is that of a timeout.
-func timedOut(status int) bool { return status == smiHangs || status == smiKilled }
 
 // xid matches the driver's errors: "NVRM: Xid (PCI:0000:17:00): 79, pid=…, GPU has fallen off the bus."
 var xid = regexp.MustCompile(`NVRM: Xid \([^)]*\): (\d+)`)

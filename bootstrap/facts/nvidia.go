@@ -28,6 +28,9 @@ type NVIDIA struct {
 	Features map[string]string // node labels from gpu-feature-discovery; nil if it does not run
 }
 
+// TimedOut reports whether an exit status is that of a program that timeout(1) ended, or had to kill.
+func TimedOut(status int) bool { return status == 124 || status == 137 }
+
 // Card is an NVIDIA graphics card on the PCI bus, whether or not a driver runs it.
 type Card struct {
 	Address string // 0000:17:00.0

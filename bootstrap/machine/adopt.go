@@ -45,7 +45,7 @@ func (s *Set) unfitNode(m *Machine) []string {
 		return []string{"it has no node " + m.NodeName()}
 	}
 	var unfit []string
-	if runtime, _, _ := strings.Cut(node.Runtime, ":"); runtime != string(s.Inventory.Runtime) {
+	if RuntimeOf(node) != s.Inventory.Runtime {
 		unfit = append(unfit, fmt.Sprintf("its runtime is %s, the inventory's %s", node.Runtime, s.Inventory.Runtime))
 	}
 	if want := "v" + s.Inventory.Kubernetes.Version.String(); node.Version != want {

@@ -232,7 +232,7 @@ func DriverTrouble(inv *inventory.Inventory, f *facts.Host) string {
 		return "its module is not loaded"
 	case n.Loaded != n.Library:
 		return fmt.Sprintf("its module is %s, its library %s", n.Loaded, n.Library)
-	case smiHangs(f):
+	case facts.TimedOut(n.SMI):
 		return "nvidia-smi hangs"
 	case n.SMI != 0:
 		return fmt.Sprintf("nvidia-smi fails with status %d", n.SMI)

@@ -61,12 +61,9 @@ func satisfies(want inventory.Driver, f *facts.Host) bool {
 // fitsButFails reports whether the driver fits such cards but it or they do not work, so that another driver would not help.
 func fitsButFails(f *facts.Host, architectures []catalog.Architecture) bool {
 	n := f.NVIDIA
-	if n.Loaded == "" || n.Loaded != n.Library || len(n.GPUs) == 0 && !smiHangs(f) {
+	if n.Loaded == "" || n.Loaded != n.Library || len(n.GPUs) == 0 && !facts.TimedOut(n.SMI) {
 		return false
 	}
 	branch, known := catalog.LookupDriverBranch(BranchOf(n.Loaded))
 	return !known || len(branch.Flavours(architectures)) > 0
 }
-
-// smiHangs reports whether nvidia-smi hung and was killed after its timeout.
-func smiHangs(f *facts.Host) bool { return f.NVIDIA.SMI == 124 || f.NVIDIA.SMI == 137 }

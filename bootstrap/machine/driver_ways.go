@@ -123,15 +123,8 @@ func foreignKernel(f *facts.Host) bool {
 // HasHeaders reports whether the headers of the running kernel are on the host, from a package or from the kernel's
 // own build.
 func HasHeaders(f *facts.Host) bool {
-	if f.KernelHeaders {
-		return true
-	}
-	for _, kind := range []string{"linux-headers-", "proxmox-headers-", "pve-headers-"} {
-		if _, ok := f.Packages[kind+f.Kernel]; ok {
-			return true
-		}
-	}
-	return false
+	packages := [][]string{{"linux-headers-" + f.Kernel}, {"proxmox-headers-" + f.Kernel}, {"pve-headers-" + f.Kernel}}
+	return f.KernelHeaders || Machine{Facts: f}.HasFirstOf(packages)
 }
 
 // onForeignKernel refuses a driver if the running kernel is not the distribution's and its modules can neither be

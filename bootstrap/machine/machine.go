@@ -104,6 +104,11 @@ func (m Machine) Missing(names []string) []string {
 	return out
 }
 
+// HasFirstOf reports whether the first package of any set is installed.
+func (m Machine) HasFirstOf(sets [][]string) bool {
+	return slices.ContainsFunc(sets, func(set []string) bool { return len(m.Missing(set[:1])) == 0 })
+}
+
 // NotRunning lists why a unit is not active or not enabled; empty if it is both.
 func (m Machine) NotRunning(unit string) []string {
 	u := m.Facts.Units[unit]

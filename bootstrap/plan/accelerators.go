@@ -64,10 +64,5 @@ func (b *builder) oldWarnings() {
 
 // seesCards reports whether a host has cards, whether or not Kubernetes shall have them.
 func (b *builder) seesCards() bool {
-	for _, h := range b.hosts {
-		if len(machine.Cards(b.Inventory, h.Facts)) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.hosts, func(h *host) bool { return len(machine.Cards(b.Inventory, h.Facts)) > 0 })
 }

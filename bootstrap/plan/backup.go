@@ -24,7 +24,7 @@ func Backup(inv *inventory.Inventory, seen map[string]*facts.Host) (take, clear 
 		return nil, nil, err
 	}
 	if !b.APIAnswers() {
-		return nil, nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "a backup needs a control plane that answers"}
+		return nil, nil, refuse(reason.APIUnreachable, b.admin.id, "a backup needs a control plane that answers")
 	}
 	for _, h := range b.hosts {
 		values := map[string]string{"criSocket": b.criSocket()}

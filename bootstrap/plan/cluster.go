@@ -221,10 +221,7 @@ func (b *builder) deleteNode(h *host, s machine.Verdict) graph.Ref {
 	if s.Drain {
 		before = append(before, b.evict(h, s.Why, drainBriefly))
 	}
-	return b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: s.Why,
-		Needs: before, Input: graph.Input{Values: map[string]string{"node": h.node}},
-	})
+	return b.onCluster(deletion(h, s.Why, before))
 }
 
 // nodes plans labels and taints. What users put on nodes by hand stays.

@@ -56,12 +56,7 @@ const (
 )
 
 func (b *builder) hasCards() bool {
-	for _, h := range b.hosts {
-		if h.cards > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.hosts, func(h *host) bool { return h.cards > 0 })
 }
 
 // cardsReady plans the wait until every node offers what its host has, and what comes after it. plugin is the step that makes

@@ -120,17 +120,8 @@ func (b *builder) drainNode(h *host, why string, hangs bool, after ...graph.Ref)
 // letIn plans that drained nodes have pods again, each when its cards can be had.
 func (b *builder) letIn(plugin []graph.Ref) {
 	// The device plugin waits for the steps of the control planes, so the others wait for their nodes.
-	hosts := slices.Clone(b.hosts)
-	slices.SortStableFunc(hosts, func(x, y *host) int {
-		switch {
-		case x.IsControlPlane() && !y.IsControlPlane():
-			return -1
-		case y.IsControlPlane() && !x.IsControlPlane():
-			return 1
-		}
-		return 0
-	})
-	for _, h := range hosts {
+	workers := slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.IsControlPlane() })
+	for _, h := range slices.Concat(b.planes, workers) {
 		if !h.away {
 			continue
 		}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 
 	"kgpu.dev/kgpu/bootstrap/machine"
@@ -15,7 +14,7 @@ import (
 func (b *builder) identities() error {
 	var errs []error
 	problem := func(h *host, id reason.ID, format string, args ...any) {
-		errs = append(errs, &reason.Error{ID: id, Host: h.id, Doing: "planning", Detail: fmt.Sprintf(format, args...)})
+		errs = append(errs, refuse(id, h.id, format, args...))
 	}
 	owner := map[string]string{}
 	for _, entry := range b.Inventory.Hosts {

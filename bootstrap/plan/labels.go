@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -35,10 +36,7 @@ func (b *builder) gpuLabels(needs []graph.Ref, fresh string) {
 		if h.cards == 0 {
 			continue
 		}
-		reason := fresh
-		if reason == "" {
-			reason = b.labelsMissing(h)
-		}
+		reason := cmp.Or(fresh, b.labelsMissing(h))
 		if reason == "" {
 			b.skip(h, "gpu/features", "the labels of its cards are set")
 			continue

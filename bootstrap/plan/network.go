@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/machine"
@@ -60,12 +61,7 @@ func (b *builder) weaveBridge() bool {
 	if fast, runs := machine.WeaveDatapath(&b.Cluster); runs {
 		return !fast
 	}
-	for _, h := range b.hosts {
-		if !h.Facts.Modules["openvswitch"].Loads() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.hosts, func(h *host) bool { return !h.Facts.Modules["openvswitch"].Loads() })
 }
 
 // fitFlannel gives flannel the pod range.

@@ -29,8 +29,7 @@ func (b *builder) planesMissing() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &reason.Error{ID: reason.ClusterQuorumLost, Host: missing[0], Doing: "planning",
-		Detail: "this control plane cannot be reached, and may have the cluster: none is made beside it"}
+	return refuse(reason.ClusterQuorumLost, missing[0], "this control plane cannot be reached, and may have the cluster: none is made beside it")
 }
 
 // refuseGrowth is the error of control planes that would join a cluster whose nodes know its API server by an address: kubeadm joins

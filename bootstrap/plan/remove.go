@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -22,7 +21,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 		return nil, nil, err
 	}
 	if b.ClusterExists() && !b.APIAnswers() {
-		return nil, nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "the API server does not answer: no node can be deleted"}
+		return nil, nil, refuse(reason.APIUnreachable, b.admin.id, "the API server does not answer: no node can be deleted")
 	}
 	if err := b.identities(); err != nil {
 		return nil, nil, err
@@ -93,10 +92,7 @@ func (b *builder) absentNode(entry inventory.Host) (string, error) {
 		}
 	}
 	if len(nobodys) > 0 {
-		return "", &reason.Error{
-			ID: reason.NodeUnknown, Host: entry.ID(), Doing: "planning",
-			Detail: fmt.Sprintf("no node has the address %s, and it may be any of: %s", entry.Address, strings.Join(nobodys, ", ")),
-		}
+		return "", refuse(reason.NodeUnknown, entry.ID(), "no node has the address %s, and it may be any of: %s", entry.Address, strings.Join(nobodys, ", "))
 	}
 	return entry.Address, nil
 }
@@ -115,8 +111,7 @@ func (b *builder) owns(entry inventory.Host, node facts.Node) bool {
 // abandon deletes a node without waiting for its pods, whose end nobody would tell. The cluster forgets them with the node,
 // and a kubelet that lives ends them then.
 func (b *builder) abandon(h *host, why string) {
-	h.last = []graph.Ref{b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster, and " + why + ": its pods are not waited for",
-		Input: graph.Input{Values: map[string]string{"node": h.node}}, Drains: h.node,
-	})}
+	step := deletion(h, "it leaves the cluster, and "+why+": its pods are not waited for", h.last)
+	step.Drains = h.node
+	h.last = append(slices.Clone(h.last), b.onCluster(step))
 }

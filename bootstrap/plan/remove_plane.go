@@ -74,9 +74,9 @@ func (b *builder) mayLeave(stay *inventory.Inventory) error {
 	for _, h := range stay.ControlPlanes() {
 		switch f := seen[h.ID()]; {
 		case f == nil:
-			return &reason.Error{ID: reason.ClusterQuorumLost, Host: h.ID(), Doing: "planning", Detail: "this control plane stays, and cannot be reached: none leaves before it is back"}
+			return refuse(reason.ClusterQuorumLost, h.ID(), "this control plane stays, and cannot be reached: none leaves before it is back")
 		case f.Cluster == nil || f.ControlPlane == nil || !f.ControlPlane.Finished && !b.hostOf(h.ID()).Adopted():
-			return &reason.Error{ID: reason.APIUnreachable, Host: h.ID(), Doing: "planning", Detail: "this control plane stays, and has no API server that answers: none leaves before it has"}
+			return refuse(reason.APIUnreachable, h.ID(), "this control plane stays, and has no API server that answers: none leaves before it has")
 		}
 	}
 	b.admin = b.hostOf(machine.AdminPlane(stay, seen).ID())
@@ -108,19 +108,15 @@ func (b *builder) lose(h *host) error {
 		}
 	}
 	if !at.IsValid() {
-		return &reason.Error{ID: reason.NodeUnknown, Host: h.id, Doing: "planning", Detail: "nothing says which address it had in etcd: name it as `privateAddress` in the inventory"}
+		return refuse(reason.NodeUnknown, h.id, "nothing says which address it had in etcd: name it as `privateAddress` in the inventory")
 	}
 	removed := b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "node/etcd-remove/" + h.node}, Title: fmt.Sprintf("take %s out of etcd", h.node), Reason: "it leaves the cluster, and cannot be reached",
 		Needs: h.last, Input: graph.Input{Values: map[string]string{"node": h.node, "address": at.String()}},
 	})
 	h.last = []graph.Ref{removed}
-	if b.NodeOf(h.Machine) == nil {
-		return nil
+	if b.NodeOf(h.Machine) != nil {
+		b.abandon(h, "its host cannot be reached")
 	}
-	h.last = append(h.last, b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster, and its host cannot be reached: its pods are not waited for",
-		Needs: h.last, Input: graph.Input{Values: map[string]string{"node": h.node}}, Drains: h.node,
-	}))
 	return nil
 }

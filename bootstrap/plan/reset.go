@@ -34,7 +34,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 	}
 	goesOn := !all || b.first.Recorded().Adopted && b.ClusterExists()
 	if goesOn && b.ClusterExists() && !b.APIAnswers() {
-		return nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "without its answer no node can be drained or deleted"}
+		return nil, refuse(reason.APIUnreachable, b.admin.id, "without its answer no node can be drained or deleted")
 	}
 	var gone []graph.Ref
 	var foreign []error
@@ -83,11 +83,15 @@ func (b *builder) leave(h *host, within string) {
 		return
 	}
 	drained := b.evict(h, "it leaves the cluster", within)
-	deleted := b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster",
-		Needs: []graph.Ref{drained}, Input: graph.Input{Values: map[string]string{"node": h.node}},
-	})
-	h.last = []graph.Ref{deleted}
+	h.last = []graph.Ref{b.onCluster(deletion(h, "it leaves the cluster", []graph.Ref{drained}))}
+}
+
+// deletion is the step that deletes a node, on the control plane.
+func deletion(h *host, why string, needs []graph.Ref) graph.Step {
+	return graph.Step{
+		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: why,
+		Needs: needs, Input: graph.Input{Values: map[string]string{"node": h.node}},
+	}
 }
 
 // evict moves the pods away from a node that goes.
@@ -136,5 +140,5 @@ func (b *builder) notOurs(h *host) error {
 	if remade == "" {
 		return nil
 	}
-	return &reason.Error{ID: reason.HostForeignCluster, Host: h.id, Doing: "planning", Detail: remade + ": kgpu does not take it apart"}
+	return refuse(reason.HostForeignCluster, h.id, "%s: kgpu does not take it apart", remade)
 }

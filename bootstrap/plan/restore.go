@@ -59,7 +59,7 @@ func SettingsOf(set *machine.Set) Settings {
 // For is the inventory for the cluster of the archive: what cannot change is as it was there, where the file does not ask for something else.
 func (a Archive) For(inv *inventory.Inventory) (*inventory.Inventory, error) {
 	if a.Cluster != inv.Cluster {
-		return nil, foreign("", "the archive is of the cluster %s, and the inventory of %s", a.Cluster, inv.Cluster)
+		return nil, refuse(reason.BackupForeign, "", "the archive is of the cluster %s, and the inventory of %s", a.Cluster, inv.Cluster)
 	}
 	version, err := catalog.ParseVersion(a.Kubernetes)
 	pods, noPods := netip.ParsePrefix(a.Settings.PodCIDR)
@@ -88,10 +88,6 @@ func (a Archive) For(inv *inventory.Inventory) (*inventory.Inventory, error) {
 	k.Version, k.Pin, k.PodCIDR, k.ServiceCIDR = version, inventory.PinnedExact, pods, services
 	out.Runtime, out.Network, out.Security.EncryptSecrets = inventory.Runtime(a.Settings.Runtime), inventory.Network(a.Settings.Network), a.Encrypted
 	return &out, nil
-}
-
-func foreign(host, format string, args ...any) error {
-	return &reason.Error{ID: reason.BackupForeign, Host: host, Doing: "planning", Detail: fmt.Sprintf(format, args...)}
 }
 
 // Restore plans that the control planes get the data of an archive, and that all nodes which are its cluster's look at it anew. A control
@@ -206,7 +202,7 @@ func (b *builder) keepsItsFiles(h *host, a Archive) bool {
 func (b *builder) mayBecome(h *host, a Archive) error {
 	for _, ca := range []string{caOf(h.Facts.ControlPlane), kubeletCA(h.Facts.Kubelet)} {
 		if ca != "" && ca != a.CA {
-			return foreign(h.id, "the host is in another cluster than that of the archive, whose CA is %.12s: its own is %.12s", a.CA, ca)
+			return refuse(reason.BackupForeign, h.id, "the host is in another cluster than that of the archive, whose CA is %.12s: its own is %.12s", a.CA, ca)
 		}
 	}
 	v := b.Verdict(h.Machine)
@@ -214,7 +210,7 @@ func (b *builder) mayBecome(h *host, a Archive) error {
 	if v.Refused == "" || ours || b.keepsItsFiles(h, a) {
 		return nil
 	}
-	return &reason.Error{ID: v.Refused, Host: h.id, Doing: "planning", Detail: v.Detail}
+	return refuse(v.Refused, h.id, "%s", v.Detail)
 }
 
 func caOf(c *facts.ControlPlane) string {
@@ -336,9 +332,7 @@ func (b *builder) refuseUnfinishedRestore() error {
 	var errs []error
 	for _, h := range b.planes {
 		if r := h.Facts.Restoring; r != nil {
-			errs = append(errs, &reason.Error{
-				ID: reason.RestoreUnfinished, Host: h.id, Doing: "planning", Detail: fmt.Sprintf("a restore of the archive with the sum %.12s was begun here and has not ended", r.Archive),
-			})
+			errs = append(errs, refuse(reason.RestoreUnfinished, h.id, "a restore of the archive with the sum %.12s was begun here and has not ended", r.Archive))
 		}
 	}
 	return errors.Join(errs...)

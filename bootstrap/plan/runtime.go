@@ -65,12 +65,7 @@ func RuntimePackages(m catalog.Minor, r inventory.Runtime) [][]string {
 }
 
 func (b *builder) hasRuntimePackage(h *host) bool {
-	for _, set := range b.runtimePackages() {
-		if _, ok := h.Facts.Packages[set[0]]; ok {
-			return true
-		}
-	}
-	return false
+	return h.HasFirstOf(b.runtimePackages())
 }
 
 func (b *builder) runtime(h *host) {

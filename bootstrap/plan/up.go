@@ -14,6 +14,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -132,6 +133,11 @@ func newIdentified(inv *inventory.Inventory, seen map[string]*facts.Host) (*buil
 		return nil, err
 	}
 	return b, b.identities()
+}
+
+// refuse is the error of something that is not planned. host is the one that it concerns; empty: none.
+func refuse(id reason.ID, host, format string, args ...any) error {
+	return &reason.Error{ID: id, Host: host, Doing: "planning", Detail: fmt.Sprintf(format, args...)}
 }
 
 // warn adds a warning to the plan.

@@ -95,8 +95,7 @@ func (b *builder) refuseSkew() error {
 	if len(far) == 0 {
 		return nil
 	}
-	return &reason.Error{ID: reason.KubernetesSkew, Host: b.first.id, Doing: "planning",
-		Detail: fmt.Sprintf("the control plane is to run %s: %s", b.Target, strings.Join(far, ", "))}
+	return refuse(reason.KubernetesSkew, b.first.id, "the control plane is to run %s: %s", b.Target, strings.Join(far, ", "))
 }
 
 // etcd 3.6 came with Kubernetes 1.34. Members that were learners may come back from the dead in it, unless they ran 3.5.26 first.
@@ -114,8 +113,7 @@ func (b *builder) refuseEtcd() error {
 			continue
 		}
 		if c := h.Facts.ControlPlane; strings.HasPrefix(c.Etcd, "3.5.") && catalog.CompareDebian(c.Etcd, etcd36Before) < 0 {
-			errs = append(errs, &reason.Error{ID: reason.EtcdTooOld, Host: h.id, Doing: "planning",
-				Detail: fmt.Sprintf("etcd is %s, and Kubernetes %s comes with 3.6, which may follow %s or newer only", c.Etcd, b.Target, etcd36Before)})
+			errs = append(errs, refuse(reason.EtcdTooOld, h.id, "etcd is %s, and Kubernetes %s comes with 3.6, which may follow %s or newer only", c.Etcd, b.Target, etcd36Before))
 		}
 	}
 	return errors.Join(errs...)

@@ -20,8 +20,7 @@ func (c *checker) cuda(m Machine) {
 		return // cards reports that
 	}
 	toolkit, err := machine.ChooseCUDA(c.inv, m.Facts, driver)
-	var refused *machine.Refused
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*machine.Refused](err); ok {
 		c.problem(m.ID(), refusals[refused.Kind], "%s", refused.Detail)
 		return
 	}

@@ -1,10 +1,7 @@
 package preflight
 
 import (
-	"slices"
-
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -23,16 +20,8 @@ func (c *checker) compatibility(m Machine) {
 	if name := m.NodeName(); name != m.Facts.Hostname && !minor.Has(catalog.KubeadmNodeName) {
 		c.problem(m.ID(), reason.HostNameInvalid, "kubeadm %s makes nodes by their hosts' names only: the host is called %s, the node would be %s", version, m.Facts.Hostname, name)
 	}
-	if docker := minor.NewestDocker(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, minor.DockerPackages()) {
+	if docker := minor.NewestDocker(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !m.HasFirstOf(minor.DockerPackages()) {
 		c.problem(m.ID(), reason.PackageMissing,
 			"Kubernetes %s knows docker up to %s, which Docker's repository does not have for %s: install it, or name a mirror as `repositories.docker.url`", version, docker, m.Facts.OS.PrettyName)
 	}
-}
-
-// hasAny reports whether the host has the first package of any set.
-func hasAny(f *facts.Host, sets [][]string) bool {
-	return slices.ContainsFunc(sets, func(set []string) bool {
-		_, ok := f.Packages[set[0]]
-		return ok
-	})
 }

@@ -57,12 +57,8 @@ func isOwn(f *facts.Host, a facts.Address) bool {
 	if !a.Prefix.Addr().Is4() || a.Prefix.Addr().IsLoopback() || slices.Contains(f.PodLinks, a.Interface) {
 		return false
 	}
-	for _, made := range []string{"docker", "br-", "virbr", "veth", "cni", "lxcbr", "lxdbr", "podman"} {
-		if strings.HasPrefix(a.Interface, made) {
-			return false
-		}
-	}
-	return true
+	bridges := []string{"docker", "br-", "virbr", "veth", "cni", "lxcbr", "lxdbr", "podman"}
+	return !slices.ContainsFunc(bridges, func(made string) bool { return strings.HasPrefix(a.Interface, made) })
 }
 
 func addressIn(f *facts.Host, network netip.Prefix) netip.Addr {

@@ -120,12 +120,8 @@ func runningPair(c *facts.Cluster) (inventory.Runtime, inventory.Network) {
 	if c == nil {
 		return runtime, network
 	}
-	for _, node := range c.Nodes {
-		for _, r := range []inventory.Runtime{inventory.Docker, inventory.Containerd} {
-			if strings.HasPrefix(node.Runtime, string(r)+"://") {
-				runtime = r
-			}
-		}
+	for i := range c.Nodes {
+		runtime = cmp.Or(machine.RuntimeOf(&c.Nodes[i]), runtime)
 	}
 	for _, n := range []inventory.Network{inventory.Weave, inventory.Flannel, inventory.Calico} {
 		if _, there := c.Workloads[machine.NetworkWorkload[n]]; there {

@@ -5,6 +5,7 @@ package proposal
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -151,13 +152,8 @@ type candidate struct {
 
 // first moves one host to the beginning of the list.
 func first(list []*candidate, one *candidate) []*candidate {
-	out := []*candidate{one}
-	for _, c := range list {
-		if c != one {
-			out = append(out, c)
-		}
-	}
-	return out
+	others := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c == one })
+	return slices.Insert(others, 0, one)
 }
 
 func (c *candidate) entry(plane bool) inventory.DraftHost {

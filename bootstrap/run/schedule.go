@@ -122,12 +122,9 @@ func (s *schedule) mayFollow(t *task, in map[*task]bool) bool {
 	if t.backingOff || t.step.Mutex != "" && (len(in) > 0 || s.serial[t.step.Mutex] != nil) {
 		return false
 	}
-	for _, need := range t.needs {
-		if need.outcome != Done && (!in[need] || t.step.LateInput != nil) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.needs, func(need *task) bool {
+		return need.outcome != Done && (!in[need] || t.step.LateInput != nil)
+	})
 }
 
 // blocker is what a host waits for: it is told when it becomes another one, not for each of many steps that end.

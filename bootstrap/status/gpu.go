@@ -83,7 +83,7 @@ func (j *reporter) cards(h *Host, f *facts.Host) {
 	}
 	switch {
 	case len(h.GPU.Cards) == 0:
-	case n.SMI == 124 || n.SMI == 137: // killed by timeout
+	case facts.TimedOut(n.SMI):
 		j.problem(h.Host, reason.GPUHung, "nvidia-smi gave no answer",
 			"`kgpu doctor "+h.Host+"` says whether a task is stuck in the driver, which only a reboot helps, or the host may only be busy")
 	case n.Loaded != "" && n.Library != "" && n.Loaded != n.Library:
