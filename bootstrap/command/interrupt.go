@@ -77,7 +77,7 @@ type interruption struct {
 func (i *interruption) note(e event.Event) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	switch at := (event.Ref{Host: e.Host, Step: e.Step}); e.Kind {
+	switch at := (e.Ref()); e.Kind {
 	case event.StepStart:
 		i.atWork[at] = true
 	case event.StepDone, event.Error:

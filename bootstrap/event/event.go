@@ -70,6 +70,12 @@ type Ref struct {
 	Step string `json:"step"`
 }
 
+// Ref names the step that the event is about; its ID is empty if it is about none.
+func (e Event) Ref() Ref { return Ref{e.Host, e.Step} }
+
+// Ref names the step.
+func (p Planned) Ref() Ref { return Ref{p.Host, p.Step} }
+
 // Sink receives events. Emit must be safe for concurrent use, and must return soon.
 type Sink interface{ Emit(Event) }
 

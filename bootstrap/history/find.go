@@ -75,7 +75,7 @@ func Lines(events iter.Seq[event.Event], host, step string, failed bool) (iter.S
 			steps[e.Step] = true
 		}
 		if e.Kind == event.Error {
-			bad[event.Ref{Host: e.Host, Step: e.Step}] = true
+			bad[e.Ref()] = true
 		}
 	}
 	if host != "" && !hosts[host] {
@@ -88,7 +88,7 @@ func Lines(events iter.Seq[event.Event], host, step string, failed bool) (iter.S
 		for e := range events {
 			switch {
 			case e.Kind != event.Error && (e.Kind != event.Log || e.Step == ""):
-			case host != "" && e.Host != host, step != "" && e.Step != step, failed && e.Step != "" && !bad[event.Ref{Host: e.Host, Step: e.Step}]:
+			case host != "" && e.Host != host, step != "" && e.Step != step, failed && e.Step != "" && !bad[e.Ref()]:
 			case !yield(e):
 				return
 			}

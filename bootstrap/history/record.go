@@ -143,9 +143,9 @@ func (r *Recorder) emit(e event.Event) {
 		if e.Step != "" {
 			r.log(e, fmt.Sprintf("== failed %s: %s [%s]\n", e.Time.Format(time.RFC3339), e.Text, e.Reason))
 		}
-		r.close(event.Ref{Host: e.Host, Step: e.Step})
+		r.close(e.Ref())
 	case event.StepDone:
-		r.close(event.Ref{Host: e.Host, Step: e.Step})
+		r.close(e.Ref())
 	}
 }
 
@@ -192,7 +192,7 @@ func (r *Recorder) leaveOut(host, why string, e event.Event) {
 
 // log appends to the log of e's step.
 func (r *Recorder) log(e event.Event, text string) {
-	at := event.Ref{Host: e.Host, Step: e.Step}
+	at := e.Ref()
 	f := r.logs[at]
 	if f == nil {
 		if !r.known[at] {

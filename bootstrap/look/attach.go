@@ -64,7 +64,7 @@ type tally struct {
 
 // Emit counts e and passes it on.
 func (t *tally) Emit(e event.Event) {
-	step := event.Ref{Host: e.Host, Step: e.Step}
+	step := e.Ref()
 	t.mu.Lock()
 	switch {
 	case e.Step == "":

@@ -58,7 +58,7 @@ func (l *lines) Emit(e event.Event) {
 		l.first = e.Time
 	}
 	l.left.note(e)
-	at := event.Ref{Host: e.Host, Step: e.Step}
+	at := e.Ref()
 	switch e.Kind {
 	case event.Plan:
 		l.plans = true

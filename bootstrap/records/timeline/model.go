@@ -168,7 +168,7 @@ func (b *builder) add(e event.Event) {
 	at := b.time(e)
 	e.Millis = max(0, e.Millis)
 	b.model.Total = max(b.model.Total, at)
-	ref := event.Ref{Host: e.Host, Step: e.Step}
+	ref := e.Ref()
 	switch e.Kind {
 	case event.Begin:
 		b.model.Command = e.Text
@@ -179,7 +179,7 @@ func (b *builder) add(e event.Event) {
 			if !slices.Contains(b.order, p.Host) {
 				b.order = append(b.order, p.Host)
 			}
-			b.planned[event.Ref{Host: p.Host, Step: p.Step}] = p
+			b.planned[p.Ref()] = p
 		}
 	case event.Connect, event.Command:
 		if e.Host != "" {

@@ -102,7 +102,7 @@ func (s *State) Note(e event.Event) {
 	if e.Kind == event.StepSkip && !reason.Known(reason.ID(e.Reason)) {
 		return // in order already: no step of this run
 	}
-	if t := s.step(event.Ref{Host: e.Host, Step: e.Step}); t != nil {
+	if t := s.step(e.Ref()); t != nil {
 		t.note(e)
 		switch e.Kind {
 		case event.StepStart, event.StepDone, event.Error, event.StepSkip:
@@ -123,7 +123,7 @@ func (s *State) plan(e event.Event) {
 	s.planned = true
 	again := map[*step]bool{}
 	for _, p := range e.Plan {
-		if t := s.byRef[event.Ref{Host: p.Host, Step: p.Step}]; t != nil {
+		if t := s.byRef[p.Ref()]; t != nil {
 			again[t] = true
 		}
 	}
@@ -133,7 +133,7 @@ func (s *State) plan(e event.Event) {
 		h.steps = slices.DeleteFunc(h.steps, known)
 	}
 	for _, p := range e.Plan {
-		at := event.Ref{Host: p.Host, Step: p.Step}
+		at := p.Ref()
 		h := s.host(p.Host)
 		t := s.byRef[at]
 		if t != nil && again[t] {
