@@ -11,8 +11,12 @@ import (
 // the cluster, else one that joined it to the end, else one that has a cluster, else one on which init was begun, else the first of the inventory. One
 // that was taken out of its cluster is none. It is a zero Host if the inventory has no control plane.
 func FirstPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory.Host {
+	return firstPlane(inv, planesThatStay(inv, seen))
+}
+
+// firstPlane is FirstPlane of the control planes that stay.
+func firstPlane(inv *inventory.Inventory, in []*Machine) inventory.Host {
 	began := func(f *facts.Host) bool { return f.Recorded != nil && (f.Recorded.Init || f.Recorded.Adopted) }
-	in := planesThatStay(inv, seen)
 	for _, is := range []func(*facts.Host) bool{
 		func(f *facts.Host) bool { return f.ControlPlane != nil && began(f) },
 		func(f *facts.Host) bool { return f.ControlPlane != nil && f.ControlPlane.Finished },
@@ -33,8 +37,12 @@ func FirstPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory
 // AdminPlane is the control plane on which kubectl runs: one whose API server answers, FirstPlane if possible. One that has a note of
 // proofs that are owed comes before others: what makes them takes the note away. If none answers, it is FirstPlane.
 func AdminPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory.Host {
-	first := FirstPlane(inv, seen)
 	in := planesThatStay(inv, seen)
+	return adminPlane(in, firstPlane(inv, in))
+}
+
+// adminPlane is AdminPlane of the control planes that stay, and the first.
+func adminPlane(in []*Machine, first inventory.Host) inventory.Host {
 	for _, is := range []func(*Machine) bool{
 		func(m *Machine) bool { return m.Facts.Unproven || m.Facts.NetworkUnproven },
 		func(m *Machine) bool { return m.ID() == first.ID() },

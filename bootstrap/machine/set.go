@@ -32,7 +32,9 @@ type Set struct {
 // SetOf makes a Set of the inventory's hosts that have facts, which are by host ID.
 func SetOf(inv *inventory.Inventory, seen map[string]*facts.Host) *Set {
 	s := &Set{Inventory: inv, Asked: inv}
-	first, admin := FirstPlane(inv, seen).ID(), AdminPlane(inv, seen).ID()
+	in := planesThatStay(inv, seen)
+	first := firstPlane(inv, in)
+	admin := adminPlane(in, first)
 	for _, entry := range inv.Hosts {
 		f := seen[entry.ID()]
 		if f == nil {
@@ -44,15 +46,15 @@ func SetOf(inv *inventory.Inventory, seen map[string]*facts.Host) *Set {
 			continue
 		}
 		s.planes = append(s.planes, m)
-		if m.ID() == first {
+		if m.ID() == first.ID() {
 			s.First = m
 		}
-		if m.ID() == admin {
+		if m.ID() == admin.ID() {
 			s.Admin = m
 		}
 	}
-	if c := ClusterOf(inv, seen); c != nil {
-		s.Cluster = *c
+	if s.APIAnswers() {
+		s.Cluster = *s.Admin.Facts.Cluster
 	}
 	s.Versions = s.findVersions()
 	s.settle()

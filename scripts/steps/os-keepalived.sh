@@ -8,11 +8,6 @@ address=$(value address)
 interface=$(value interface)
 configuration=/etc/keepalived/keepalived.conf
 
-# has_address tells whether this host has the virtual address.
-has_address() {
-  [[ -n $(ip -o -4 address show dev "$interface" to "$address") ]]
-}
-
 if [[ -e $configuration ]] && ! ledger_has file "$configuration"; then
   fail HOST_KEEPALIVED_TAKEN "$configuration is there, and is not kgpu's"
 fi
@@ -31,7 +26,7 @@ if unit_active keepalived.service && changed "$configuration"; then # the check 
 fi
 unit_enable keepalived.service
 [[ $(value_or holds no) == yes ]] || exit 0
-until has_address; do
+until has_address "$address" "$interface"; do
   [[ $(seconds_left) -gt 480 ]] || fail VIRTUAL_IP_TAKEN "keepalived does not take $address on $interface: another router has it, or the interface is down"
   pause
 done
