@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/access/sitetest"
@@ -69,6 +70,42 @@ func TestAgreementReachesTheDrains(t *testing.T) {
 				t.Errorf("asked %d times, the drains were told %s, want %s; %v; did %q", asked, got, c.want, err, s.Did)
 			}
 		})
+	}
+}
+
+// What nobody could be asked about before, as the API server did not answer, is asked about when it is planned, once for each node.
+func TestAgreementToWhatIsPlannedLater(t *testing.T) {
+	site, o := drivers(t)
+	site.Pods = "w1\tkgpu-notebook/notebook-1\tcards\nw2\tml/train-0\tcards\n"
+	var asked []string
+	answer := error(nil)
+	o.Agree = func(found []session.Disruption) (bool, error) {
+		for _, d := range found {
+			asked = append(asked, d.Node)
+		}
+		return true, answer
+	}
+	open, err := session.Open(t.Context(), o.Options, o.Inventory.Hosts)
+	must(t, err)
+	s := &story{Session: open, want: o}
+	defer s.Close()
+	draining := func(nodes ...string) *graph.Graph {
+		g := &graph.Graph{}
+		for _, node := range nodes {
+			g.Steps = append(g.Steps, &graph.Step{Ref: graph.Ref{Host: "cp1", ID: "node/drain/" + node}, Drains: node})
+		}
+		return g
+	}
+	must(t, s.agreed(t.Context(), draining()))
+	must(t, s.agreedToMore(t.Context(), draining("w1")))
+	must(t, s.agreedToMore(t.Context(), draining("w1")))
+	must(t, s.agreedToMore(t.Context(), draining("w1", "w2")))
+	if want := []string{"w1", "w2"}; !slices.Equal(asked, want) || !slices.Equal(s.drains, want) {
+		t.Errorf("asked about %q, and may drain %q", asked, s.drains)
+	}
+	answer = errors.New("no")
+	if err := s.agreed(t.Context(), draining("w1")); !errors.Is(err, answer) || len(s.drains) > 0 {
+		t.Errorf("%v, and may drain %q", err, s.drains)
 	}
 }
 

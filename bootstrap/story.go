@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,8 @@ type Options struct {
 type story struct {
 	*session.Session
 	want       Options
-	drains     []string // nodes that the operator agreed to have drained
+	asked      []string // nodes whose drains the operator was asked about
+	drains     []string // those of them that may be drained whatever runs there
 	kubernetes string   // which version a new cluster gets, and why; empty: it is fixed
 }
 
@@ -64,17 +66,31 @@ func (s *story) cluster() *access.Cluster { return access.To(s.Session, s.want.K
 // agreed asks whether the plan may disrupt what runs, and keeps the answer: the nodes that may be drained whatever runs
 // there when it is their turn.
 func (s *story) agreed(ctx context.Context, g *graph.Graph) error {
-	s.drains = nil
+	s.asked, s.drains = nil, nil
+	return s.agreedToMore(ctx, g)
+}
+
+// agreedToMore asks about the nodes that nobody was asked about yet: while the API server did not answer, nothing was planned that
+// needs it.
+func (s *story) agreedToMore(ctx context.Context, g *graph.Graph) error {
+	known := func(node string) bool { return slices.Contains(s.asked, node) }
+	if nodes, _ := g.DrainedNodes(); !slices.ContainsFunc(nodes, func(node string) bool { return !known(node) }) {
+		return nil
+	}
 	found, err := s.Disruptions(ctx, g)
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return err
 	}
+	found = slices.DeleteFunc(found, func(d session.Disruption) bool { return known(d.Node) })
 	yes, err := s.want.Agree(found)
-	if err != nil || !yes {
+	if err != nil {
 		return err
 	}
 	for _, d := range found {
-		s.drains = append(s.drains, d.Node)
+		s.asked = append(s.asked, d.Node)
+		if yes {
+			s.drains = append(s.drains, d.Node)
+		}
 	}
 	return nil
 }

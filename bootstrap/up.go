@@ -156,6 +156,9 @@ func (s *story) preflight(ctx context.Context) error {
 // graph that was carried out to its end; an error: there is none.
 func (s *story) carryOut(ctx context.Context, g *graph.Graph) (*graph.Graph, error) {
 	for {
+		if err := s.agreedToMore(ctx, g); err != nil {
+			return nil, err
+		}
 		if !s.want.SkipBusy {
 			g.AllowGPUEviction(s.drains)
 		}
