@@ -63,16 +63,20 @@ func (t *terminal) confirm(c *cli.Context, what, word string) error {
 		return nil
 	}
 	var err error
+	so := "nothing was changed"
+	if t.worked.Load() {
+		so = "what was done stays as it is"
+	}
 	if t.kind == report.JSON {
-		err = usagef("%s\nnot confirmed, nothing was changed (--yes agrees)", what)
+		err = usagef("%s\nnot confirmed, %s (--yes agrees)", what, so)
 	} else {
 		fmt.Fprintf(report.On(c.App.Writer), "%s\nType %s to go on: ", what, word)
 		if answer, broken := answer(c.App.Reader); broken != nil || answer != word {
-			err = usagef("not confirmed, nothing was changed: the word is %s (kgpu %s --yes does not ask)", word, commandName(c))
+			err = usagef("not confirmed, %s: the word is %s (kgpu %s --yes does not ask)", so, word, commandName(c))
 		}
 	}
 	if err != nil {
-		t.ended = "nothing was changed"
+		t.ended = so
 	}
 	return err
 }

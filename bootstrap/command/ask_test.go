@@ -122,31 +122,34 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestConfirm: nothing but the word goes on.
+// TestConfirm: nothing but the word goes on, and without it, it is said whether something was done before.
 func TestConfirm(t *testing.T) {
 	for _, c := range []struct {
 		kind  report.Kind
 		typed string
 		asked bool
 		ok    bool
+		done  bool
 	}{
-		{report.Plain, "lab\n", true, true}, {report.Plain, "LAB\n", true, false}, {report.Plain, "yes\n", true, false}, {report.Plain, "", true, false},
-		{report.JSON, "lab\n", false, false},
+		{report.Plain, "lab\n", true, true, false}, {report.Plain, "LAB\n", true, false, false}, {report.Plain, "yes\n", true, false, true}, {report.Plain, "", true, false, false},
+		{report.JSON, "lab\n", false, false, false}, {report.JSON, "lab\n", false, false, true},
 	} {
 		var said bytes.Buffer
 		app := App("test", Group("", Reset()))
 		app.Reader, app.Writer = strings.NewReader(c.typed), &said
 		var err error
 		app.Commands[0].Action = func(ctx *cli.Context) error {
-			err = (&terminal{kind: c.kind}).confirm(ctx, "This takes it apart.", "lab")
+			at := &terminal{kind: c.kind}
+			at.worked.Store(c.done)
+			err = at.confirm(ctx, "This takes it apart.", "lab")
 			return nil
 		}
 		must(t, app.Run([]string{"kgpu", "reset"}))
 		if asked := strings.Contains(said.String(), "Type lab to go on: "); asked != c.asked || (err == nil) != c.ok {
 			t.Errorf("%+v: %v, said %q", c, err, said.String())
 		}
-		if err != nil && exitStatus(err) != 3 {
-			t.Errorf("%+v ends with %d", c, exitStatus(err))
+		if err != nil && (exitStatus(err) != 3 || strings.Contains(err.Error(), "nothing was changed") == c.done) {
+			t.Errorf("%+v ends with %d: %v", c, exitStatus(err), err)
 		}
 	}
 }

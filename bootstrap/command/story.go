@@ -264,7 +264,7 @@ func record(c *cli.Context, inv *inventory.Inventory, id string, t *terminal) (e
 	}
 	t.Sink = recording{shown, recorder}
 	return func(err error) {
-		if outcome(err) == misused {
+		if outcome(err) == misused && !t.worked.Load() {
 			recorder.Discard()
 			return
 		}
