@@ -60,6 +60,9 @@ func (b *builder) bringUp() error {
 	if err := b.ready(slices.Concat(started, network, joined, labelled, settled, b.upgraded()), len(network) > 0, slices.Concat(planes, workers), returning); err != nil {
 		return err
 	}
+	if b.onlyComesUp() {
+		return nil
+	}
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
 	_, err = b.addons(false, nil)
 	return err

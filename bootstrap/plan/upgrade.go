@@ -62,6 +62,10 @@ func (b *builder) chooseRound() error {
 	return nil
 }
 
+// onlyComesUp reports whether this round is there to have an API server that answers, so that an upgrade goes on: nodes that it has
+// drained are let in after that, and their cards are proven then.
+func (b *builder) onlyComesUp() bool { return !b.APIAnswers() && len(b.graph.Rounds) > 0 }
+
 // waitsForPlane leaves the cluster's Kubernetes as it is while a control plane is away, and says so: etcd would miss the one that is being
 // upgraded, too. Nodes follow control planes that have all come to the version before.
 func (b *builder) waitsForPlane() bool {

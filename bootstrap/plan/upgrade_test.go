@@ -230,7 +230,8 @@ func TestNoUpgradeUnasked(t *testing.T) {
 	}
 }
 
-// TestUpgradeWithoutAPIServer: a control plane that lost its power in the middle comes up first, and the rest after it.
+// TestUpgradeWithoutAPIServer: a control plane that lost its power in the middle comes up first, and the rest after it, with the proof of
+// the cards: those of a node that is drained cannot be had before.
 func TestUpgradeWithoutAPIServer(t *testing.T) {
 	for version, want := range map[string][]string{"1.36.3": {"Kubernetes 1.36.3"}, "1.35.4": nil} {
 		_, seen, _ := upgrade("", "containerd", "1.35.4", version).planned(t)
@@ -238,6 +239,9 @@ func TestUpgradeWithoutAPIServer(t *testing.T) {
 		g := planUp(t, decode(t, upgrade("", "containerd", "", version).inventory), seen)
 		if !slices.Equal(g.Rounds, want) || !g.Has("cluster/init") || g.Has("cluster/upgrade") || g.Has("kube/upgrade") || g.Has("kube/kubeadm") {
 			t.Errorf("%s: %q, %v", version, g.Rounds, refs(g))
+		}
+		if last := want == nil; g.Has("gpu/ready") != last || g.Has("addon/notebook") != last {
+			t.Errorf("%s: %v", version, refs(g))
 		}
 	}
 }
