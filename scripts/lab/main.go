@@ -30,6 +30,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := app().RunContext(ctx, os.Args); err != nil {
+		if status, ok := errors.AsType[hosts.Ended](err); ok {
+			os.Exit(int(status))
+		}
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		if errors.Is(err, snapshot.ErrDifferent) {
 			os.Exit(1)
@@ -119,7 +122,7 @@ func hostContext(f func(*hosts.Lab, context.Context, string) error) cli.ActionFu
 	}
 }
 
-func command(f func(*hosts.Lab, string, []string) error) cli.ActionFunc {
+func command(f func(*hosts.Lab, context.Context, string, []string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if !c.Args().Present() {
 			return usage(c)
@@ -132,7 +135,7 @@ func command(f func(*hosts.Lab, string, []string) error) cli.ActionFunc {
 		if len(rest) > 0 && rest[0] == "--" {
 			rest = rest[1:]
 		}
-		return f(l, c.Args().First(), rest)
+		return f(l, c.Context, c.Args().First(), rest)
 	}
 }
 

@@ -65,9 +65,20 @@ func TestLife(t *testing.T) {
 		if got := l.must("exec", "w1", "sh", "-c", "ls /etc/stays /var/lib/stays /run/goes 2>/dev/null || true"); got != "/etc/stays\n/var/lib/stays" {
 			t.Errorf("after a reboot: %q", got)
 		}
+		stays := l.command("exec", "w1", "sleep", "infinity") // as one who looks at a host, which goes down
+		if err := stays.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = stays.Process.Kill() }()
+		if !process.Poll(limit, func() bool { _, _, code := l.run("exec", "w1", "pgrep", "-x", "sleep"); return code == 0 }) {
+			t.Fatal("a command does not begin")
+		}
 		l.run("ssh", "w1", "sudo systemctl reboot")
 		if !process.Poll(limit, func() bool { return l.boots("w1") == before+2 && l.state("w1") == "up" }) {
 			t.Fatalf("w1 did not come back: %d boots, before %d", l.boots("w1"), before)
+		}
+		if err := stays.Wait(); err == nil {
+			t.Error("a command survived its host")
 		}
 		l.must("up", "--workers", "1") // waits for its sshd
 		l.must("ssh", "w1", "true")
