@@ -274,13 +274,21 @@ case "$*" in
 *"get lease cp1"*) date -u +%FT%T.000000Z ;;
 *"get daemonset kube-proxy"*) echo k8s-app=kube-proxy, ;;
 *"get lease w1"*) echo 2026-01-01T00:00:00.000000Z ;;
+*"get pods"*)
+  looks=$(grep -c 'get pods' /tmp/calls)
+  printf '%s\n' 'w1 old-1' 'w9 old-9'
+  if [[ $looks -lt 3 ]]; then echo 'cp1 old-0'; fi
+  if [[ $looks -gt 3 ]]; then echo 'cp1 new-0'; else echo ' new-0'; fi ;; # it has no node yet
 esac
 `)
 	s.value("agents", "kube-system/daemonset/kube-proxy\nkube-flannel/daemonset/kube-flannel-ds\n")
 	r := s.ok(s.step("restore-end"))
 	contains(t, s.read("tmp/calls"), "-n kube-system delete pods --wait=false -l k8s-app=kube-proxy\n")
 	lacks(t, s.read("tmp/calls"), "-n kube-flannel delete")
-	contains(t, r.output, "what the cluster says of its nodes: w1")
+	contains(t, r.output, "what the cluster says of its nodes: w1", "kube-system/kube-proxy to begin anew: cp1 \n")
+	if n := strings.Count(s.read("tmp/calls"), "get pods"); n != 4 { // before they are deleted, while they end, without a node, and with one
+		t.Errorf("it looked at the pods %d times", n)
+	}
 	s.absent("var/lib/kgpu/restore")
 	if !s.exists("var/lib/kgpu/unproven") || !s.exists("var/lib/kgpu/network-unproven") {
 		t.Error("the proofs are not owed")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Waits until the cluster knows which of its nodes are there: a node that was ready when the backup was made is so in it until it has
 # not been heard of for a minute. Then the agents of the network, which may wait long before they ask an API server again that was
-# away, or know another address of it, begin anew; the proofs of network and cards are owed. Of several control planes one does so,
-# as the last. On all, what was sent for the restore goes.
+# away, or know another address of it, begin anew; until they do, the data tells that they are ready. The proofs of network and cards
+# are owed. Of several control planes one does so, as the last. On all, what was sent for the restore goes.
 # Values: agents (DaemonSets, as NAMESPACE/daemonset/NAME, a line each; none: another control plane does that).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
@@ -20,13 +20,38 @@ silent() {
   done <"$KGPU_STEP/nodes"
 }
 
-# begin_anew NAMESPACE NAME deletes the pods of a DaemonSet, which makes new ones.
+# What the pods of a DaemonSet are, a line each: the node, and what tells a pod from another one of its name.
+# shellcheck disable=SC2016 # Go's template
+pods_template='{{range .items}}{{.spec.nodeName}} {{.metadata.uid}}
+{{end}}'
+
+# By the DaemonSets that began anew: their selectors.
+declare -A selectors=()
+
+# begin_anew NAMESPACE NAME deletes the pods of a DaemonSet, which makes new ones, and keeps what they were.
 begin_anew() {
   local selector
   # shellcheck disable=SC2016 # Go's template
   selector=$(kube -n "$1" get daemonset "$2" --ignore-not-found \
     -o go-template='{{range $key, $value := .spec.selector.matchLabels}}{{$key}}={{$value}},{{end}}') || return
-  [[ -z $selector ]] || kube -n "$1" delete pods --wait=false -l "${selector%,}"
+  [[ -n $selector ]] || return 0
+  selectors[$2]=${selector%,}
+  kube -n "$1" get pods -l "${selector%,}" -o go-template="$pods_template" >"$KGPU_STEP/old.$2" || return
+  kube -n "$1" delete pods --wait=false -l "${selector%,}"
+}
+
+# unmade NAMESPACE NAME prints the nodes that are there and have no new pod of a DaemonSet that began anew.
+unmade() {
+  [[ -n ${selectors[$2]:-} ]] || return 0
+  silent >/dev/null || return
+  kube -n "$1" get pods -l "${selectors[$2]}" -o go-template="$pods_template" >"$KGPU_STEP/new" 2>"$KGPU_STEP/errors" || return
+  awk 'FILENAME ~ /nodes$/ { there[$1] = $2 == "True"; next }
+    FILENAME ~ /new$/ { new[$1, $2]; next }
+    NF == 2 { node[$2] = $1 }
+    END {
+      for (pod in new) { split(pod, at, SUBSEP); if (!(at[2] in node)) made[at[1]] }
+      for (uid in node) if (there[node[uid]] && !(node[uid] in made)) printf "%s ", node[uid]
+    }' "$KGPU_STEP/nodes" "$KGPU_STEP/new" "$KGPU_STEP/old.$2"
 }
 
 # see_nodes waits for what the cluster says of its nodes, and has their network begin anew.
@@ -41,6 +66,15 @@ see_nodes() {
   done
   while IFS=/ read -r space _ name; do
     begin_anew "$space" "$name" || fail API_UNREACHABLE "the pods of $space/$name cannot be deleted"
+  done < <(value_lines agents)
+  while IFS=/ read -r space _ name; do
+    told=''
+    until names=$(unmade "$space" "$name") && [[ -z $names ]]; do
+      [[ $(seconds_left) -gt 0 ]] || fail NODE_NOT_READY "$space/$name gets no new pods: ${names:-$(tail -n 1 "$KGPU_STEP/errors")}"
+      if [[ -z $told ]]; then waiting "$space/$name to begin anew: ${names:-the API server}"; fi
+      told=yes
+      pause
+    done
   done < <(value_lines agents)
   network_unproven
   proof_owed
