@@ -9,7 +9,8 @@ apt-mark showauto | sed 's/.*/package-auto\t&\t/'
 
 # Units: what is enabled, and what is active or failed. Inactive units come and go with systemd's memory. A timer is running
 # while what it starts is at work, and waits before and after that. What is mounted the kernel tells: systemd looks at no more
-# than five changes of it in a second, and at the rest a second late.
+# than five changes of it in a second, and at the rest a second late. sshd answers before the host has come up whole.
+timeout 60 systemctl is-system-running --wait > /dev/null || true # degraded, which the units tell
 systemctl list-unit-files --plain --no-legend --no-pager | awk '{ print "unit-file\t" $1 "\t" $2 }'
 systemctl list-units --plain --no-legend --no-pager --full |
   awk '$1 ~ /\.mount$/ && $4 == "mounted" { next } $1 ~ /\.timer$/ && $4 == "running" { $4 = "waiting" } { print "unit\t" $1 "\t" $2 " " $3 " " $4 }'
