@@ -100,7 +100,7 @@ func (b *builder) outside(h *host) ([]machine.RequiredEndpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	registries, err := b.registries()
+	registries, err := b.registries(h)
 	if err != nil {
 		return nil, err
 	}
@@ -126,14 +126,26 @@ func (b *builder) cardURLs(h *host) []string {
 	return urls
 }
 
-// registries lists the URLs of those that every node pulls from.
-func (b *builder) registries() ([]string, error) {
+// registries lists the URLs of those that a host pulls from: every node, and one with cards what gives pods the cards, and shows one.
+func (b *builder) registries(h *host) ([]string, error) {
 	images := []string{b.image(b.Minor.ImageRepository() + "/pause")}
 	if r, ok := b.Inventory.Kubernetes.ClusterConfiguration["imageRepository"].(string); ok {
 		images[0] = r + "/pause"
 	}
+	var addons []string
 	if b.Inventory.Network != inventory.None {
-		objects, err := b.objects(addonOf("addon/" + string(b.Inventory.Network)).manifest)
+		addons = append(addons, "addon/"+string(b.Inventory.Network))
+	}
+	if len(machine.Cards(b.Inventory, h.Facts)) > 0 {
+		if b.mechanism() == catalog.DevicePlugins {
+			addons = append(addons, "addon/device-plugin")
+		}
+		if _, there := b.Cluster.Workloads[notebookWorkload]; !there && b.Inventory.Notebook.Framework != catalog.NoFramework && b.chooseNotebook() {
+			images = append(images, b.notebookImage())
+		}
+	}
+	for _, id := range addons {
+		objects, err := b.objects(addonOf(id).manifest)
 		if err != nil {
 			return nil, err
 		}
@@ -141,9 +153,9 @@ func (b *builder) registries() ([]string, error) {
 	}
 	var urls []string
 	for _, image := range images {
-		host, _, _ := strings.Cut(image, "/")
-		if host == "docker.io" {
-			host = "registry-1.docker.io" // where the images of docker.io really are
+		host, _, whole := strings.Cut(image, "/")
+		if host == "docker.io" || !whole || !strings.ContainsAny(host, ".:") && host != "localhost" {
+			host = "registry-1.docker.io" // where the images of docker.io really are, and those whose names have no registry
 		}
 		urls = append(urls, "https://"+host)
 	}

@@ -51,6 +51,23 @@ kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 			},
 		},
 		{
+			name: "cards",
+			more: "runtime: containerd\nnetwork: flannel\n",
+			set:  func(seen map[string]*facts.Host) { seen["w1"].NVIDIA.Cards = cards("1eb8") },
+			want: map[string]string{
+				"w1": "packages pkgs.k8s.io 443 https!, packages download.docker.com 443 https!, packages nvidia.github.io 443 https!, packages developer.download.nvidia.com 443 https!, images registry.k8s.io 443!, images registry-1.docker.io 443!, images ghcr.io 443!, images nvcr.io 443!, the API server 10.0.0.10 6443",
+				"w2": "packages pkgs.k8s.io 443 https!, packages download.docker.com 443 https!, images registry.k8s.io 443!, images ghcr.io 443!, the API server 10.0.0.10 6443",
+			},
+		},
+		{
+			name: "cards, and a notebook of one's own",
+			more: "runtime: containerd\nnetwork: flannel\nnotebook: {image: \"registry.lan:5000/ours/jupyter:1\"}\n",
+			set:  func(seen map[string]*facts.Host) { seen["w1"].NVIDIA.Cards = cards("1eb8") },
+			want: map[string]string{
+				"w1": "packages pkgs.k8s.io 443 https!, packages download.docker.com 443 https!, packages nvidia.github.io 443 https!, packages developer.download.nvidia.com 443 https!, images registry.k8s.io 443!, images registry.lan 5000!, images ghcr.io 443!, images nvcr.io 443!, the API server 10.0.0.10 6443",
+			},
+		},
+		{
 			name: "a proxy",
 			more: "proxy: {https: \"http://proxy.lan:3128\"}\n",
 			want: map[string]string{"w1": "the proxy proxy.lan 3128!, the API server 10.0.0.10 6443"},
