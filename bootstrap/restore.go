@@ -38,10 +38,11 @@ func Restore(ctx context.Context, o Options, ro RestoreOptions) error {
 	if o.Inventory, err = wanted.For(o.Inventory); err != nil {
 		return err
 	}
-	reached, err := restorePlanes(ctx, o, ro, a, wanted)
+	inv, reached, err := restorePlanes(ctx, o, ro, a, wanted)
 	if err != nil {
 		return err
 	}
+	o.Inventory = inv
 	if len(reached) < len(o.Inventory.Hosts) {
 		o.Limit = reached
 	}
@@ -80,24 +81,30 @@ func wantedOf(a *archive.Archive) plan.Archive {
 // sentFiles are the files of an archive that a control plane is sent.
 var sentFiles = []string{archive.Snapshot, archive.PlaneFiles}
 
-// restorePlanes gives the control planes the data, and has the nodes look at it anew. It returns the hosts that were reached.
-func restorePlanes(ctx context.Context, o Options, ro RestoreOptions, a *archive.Archive, wanted plan.Archive) (reached []string, err error) {
+// restorePlanes gives the control planes the data, and has the nodes look at it anew. It returns the inventory of the cluster that comes
+// back, and the hosts that were reached.
+func restorePlanes(ctx context.Context, o Options, ro RestoreOptions, a *archive.Archive, wanted plan.Archive) (inv *inventory.Inventory, reached []string, err error) {
 	o.Ignore = append(o.Ignore, string(reason.HostEtcdStale), string(reason.HostHalfMade)) // the plan judges whose they are
 	open, err := session.OpenToChange(ctx, o.Options, o.Inventory.Hosts, func(h inventory.Host, err error) bool {
 		o.Tell(event.Event{Host: h.ID(), Kind: event.Warning, Text: "the restore goes on without it: " + err.Error()})
 		return true
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s := &story{Session: open, want: o}
 	defer s.Close()
 	s.TolerateWorkers = true
 	err = session.Change{
 		Leftover: (*session.Session).Attach,
-		Check:    s.preflightPlanes,
-		Plan:     func() (*graph.Graph, error) { return plan.Restore(s.Inventory, s.Facts, wanted) },
-		Ask:      func(_ context.Context, g *graph.Graph) error { return ro.Sure(g, a) },
+		Check: func(ctx context.Context) (err error) {
+			if s.Inventory, err = wanted.On(s.Inventory, s.Facts); err != nil {
+				return err
+			}
+			return s.preflightPlanes(ctx)
+		},
+		Plan: func() (*graph.Graph, error) { return plan.Restore(s.Inventory, s.Facts, wanted) },
+		Ask:  func(_ context.Context, g *graph.Graph) error { return ro.Sure(g, a) },
 		Do: func(ctx context.Context, g *graph.Graph) error {
 			if _, err := s.Execute(ctx, g.Only(plan.BeginRestoreStep)); err != nil {
 				return err
@@ -112,7 +119,7 @@ func restorePlanes(ctx context.Context, o Options, ro RestoreOptions, a *archive
 	for _, h := range s.RemainingHosts() {
 		reached = append(reached, h.ID())
 	}
-	return reached, err
+	return s.Inventory, reached, err
 }
 
 // preflightPlanes judges the control planes where one of them is made anew. What workers are is judged when it is there again.

@@ -167,13 +167,17 @@ func TestRestoreInPlace(t *testing.T) {
 	s.ok(s.step("restore-data"))
 	s.holds("var/lib/etcd/member/snap/db", "what came since") // other members may count on it
 	contains(t, s.read("etc/kubernetes/manifests/etcd.yaml"), "registry.k8s.io/etcd")
+	s.absent("var/lib/kgpu/upgrading")
 	s.value("token", "kgpu-5a5a5a5a5a5a5a5a-0000000000000002")
+	s.value("upgrade", "yes") // the data is of another version
 	s.write("etcdutl-fails", "")
 	s.fails(s.step("restore-data"), 1, "RESTORE_FAILED")
 	s.holds("var/lib/kgpu/restore/restored", "none\n") // or other members would go on with the former etcd
+	s.absent("var/lib/kgpu/upgrading")
 	s.remove("etcdutl-fails")
 	s.ok(s.step("restore-data"))
 	s.restored()
+	s.holds("var/lib/kgpu/upgrading", "plane\n")
 	s.ok(s.script("undo_all"))
 	if stays, err := filepath.Glob(s.path("var/lib/etcd.before-*")); err != nil || len(stays) > 0 {
 		t.Errorf("%q, %v", stays, err)
@@ -285,7 +289,7 @@ esac
 	r := s.ok(s.step("restore-end"))
 	contains(t, s.read("tmp/calls"), "-n kube-system delete pods --wait=false -l k8s-app=kube-proxy\n")
 	lacks(t, s.read("tmp/calls"), "-n kube-flannel delete")
-	contains(t, r.output, "what the cluster says of its nodes: w1", "kube-system/kube-proxy to begin anew: cp1 \n")
+	contains(t, r.output, "what the cluster says of its nodes: w1", "kube-system/kube-proxy to begin anew: on cp1\n")
 	if n := strings.Count(s.read("tmp/calls"), "get pods"); n != 4 { // before they are deleted, while they end, without a node, and with one
 		t.Errorf("it looked at the pods %d times", n)
 	}
@@ -293,6 +297,12 @@ esac
 	if !s.exists("var/lib/kgpu/unproven") || !s.exists("var/lib/kgpu/network-unproven") {
 		t.Error("the proofs are not owed")
 	}
+	s.sent("then")
+	s.write("tmp/calls", strings.Repeat("get nodes, get pods\n", 4)) // from now on nothing changes
+	s.write(stepDir+"/timeout", "15\n")
+	contains(t, s.ok(s.step("restore-end")).output, "!\tkube-system/kube-proxy does not make new pods: on cp1\n")
+	s.absent("var/lib/kgpu/restore")
+	s.remove(stepDir + "/timeout")
 	s.sent("then")
 	s.remove(stepDir + "/values/agents")
 	s.write("tmp/calls", "")

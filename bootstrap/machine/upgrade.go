@@ -56,7 +56,7 @@ func (s *Set) lowestPlane() inventory.Version {
 // behind are the machines that are nodes of an older version.
 func (s *Set) behind(than inventory.Version) (older []*Machine) {
 	for _, m := range s.Machines {
-		if v := kubeletVersion(m.Facts); s.Keeps(m) && !v.IsZero() && v.Compare(than) < 0 {
+		if v := KubeletVersion(m.Facts); s.Keeps(m) && !v.IsZero() && v.Compare(than) < 0 {
 			older = append(older, m)
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Set) NodeLags(m *Machine) (has inventory.Version, lags bool) {
 	if !s.Follows(m) || len(m.Facts.Busy) > 0 {
 		return has, false
 	}
-	has = kubeletVersion(m.Facts)
+	has = KubeletVersion(m.Facts)
 	if runs := parsedVersion(s.NodeOf(m).Version); !runs.IsZero() && runs.Compare(has) < 0 {
 		has = runs // its package is there, and it did not restart
 	}

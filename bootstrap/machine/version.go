@@ -37,7 +37,7 @@ func RunningVersion(f *facts.Host) inventory.Version {
 	if f.ControlPlane == nil {
 		return inventory.Version{}
 	}
-	return cmp.Or(parsedVersion(f.ControlPlane.Version), kubeletVersion(f))
+	return cmp.Or(parsedVersion(f.ControlPlane.Version), KubeletVersion(f))
 }
 
 // parsedVersion parses an exact version; zero if s is none.
@@ -49,8 +49,8 @@ func parsedVersion(s string) inventory.Version {
 	return v
 }
 
-// kubeletVersion is the version of the host's kubelet package; zero if it is not installed.
-func kubeletVersion(f *facts.Host) inventory.Version {
+// KubeletVersion is the version of the host's kubelet package; zero if it is not installed.
+func KubeletVersion(f *facts.Host) inventory.Version {
 	upstream, _, _ := strings.Cut(f.Packages["kubelet"].Version, "-")
 	return parsedVersion(upstream)
 }
@@ -65,7 +65,7 @@ func (v Versions) Known() bool {
 // changes it.
 func (s *Set) VersionOf(m *Machine) inventory.Version {
 	if s.Keeps(m) && !s.Lags(m) {
-		return cmp.Or(kubeletVersion(m.Facts), s.Inventory.Kubernetes.Version)
+		return cmp.Or(KubeletVersion(m.Facts), s.Inventory.Kubernetes.Version)
 	}
 	return s.Inventory.Kubernetes.Version
 }

@@ -94,7 +94,7 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 
 	{ID: "restore/begin", Title: "make room for a backup", Script: "restore-begin", Timeout: short, Resumes: restores},
 	{ID: "restore/data", Title: "give the control plane the data of a backup", Script: "restore-data", Timeout: long, Resumes: restores},
-	{ID: "restore/end", Title: "see which nodes are there, and remove what was sent for the restore", Script: "restore-end", Timeout: medium, Resumes: restores},
+	{ID: "restore/end", Title: "see which nodes are there, and remove what was sent for the restore", Script: "restore-end", Timeout: 5 * time.Minute, Resumes: restores},
 	{ID: "restore/kubelet", Title: "restart the kubelet: pods that the backup does not know end", Script: "restore-kubelet", Timeout: short, Resumes: restores},
 
 	{ID: "runtime/containerd", Title: "install and set up containerd", Script: "runtime-containerd", Retry: transient, Timeout: long},

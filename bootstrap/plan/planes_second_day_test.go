@@ -176,11 +176,7 @@ func restoredPlanes(t *testing.T, harm func(map[string]*facts.Host)) (*graph.Gra
 		seen[id].KubeadmFiles = []string{"/etc/kubernetes/admin.conf", apiServer}
 	}
 	harm(seen)
-	wanted, err := a.For(inv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Restore(wanted, seen, a)
+	return restored(inv, seen, a)
 }
 
 // TestRestoreOfThreePlanes: those that have their files get the same data, those that joined like the one that was the first; who

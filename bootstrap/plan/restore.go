@@ -57,42 +57,90 @@ func SettingsOf(set *machine.Set) Settings {
 }
 
 // For is the inventory for the cluster of the archive: what cannot change is as it was there, where the file does not ask for something else.
+// Which Kubernetes it has is told by its hosts: see On.
 func (a Archive) For(inv *inventory.Inventory) (*inventory.Inventory, error) {
 	if a.Cluster != inv.Cluster {
 		return nil, refuse(reason.BackupForeign, "", "the archive is of the cluster %s, and the inventory of %s", a.Cluster, inv.Cluster)
 	}
-	version, err := catalog.ParseVersion(a.Kubernetes)
 	pods, noPods := netip.ParsePrefix(a.Settings.PodCIDR)
 	services, noServices := netip.ParsePrefix(a.Settings.ServiceCIDR)
-	if err := cmp.Or(err, noPods, noServices); err != nil {
+	if err := cmp.Or(noPods, noServices); err != nil {
 		return nil, &reason.Error{ID: reason.BackupDamaged, Doing: "reading the archive", Err: err}
 	}
 	out := *inv
 	k := &out.Kubernetes
 	for _, setting := range []struct{ key, runs, wants string }{
-		{"kubernetes.version", version.String(), k.Version.String()},
 		{"kubernetes.podCIDR", pods.String(), k.PodCIDR.String()},
 		{"kubernetes.serviceCIDR", services.String(), k.ServiceCIDR.String()},
 		{"network", a.Settings.Network, string(inv.Network)},
 		{"runtime", a.Settings.Runtime, string(inv.Runtime)},
 	} {
-		minor := setting.key == "kubernetes.version" && k.Pin == inventory.PinnedMinor && version.Minor == k.Version.Minor
-		if at := inv.At(setting.key); at != "" && setting.runs != setting.wants && !minor {
-			return nil, &reason.Error{
-				ID: reason.ClusterSettingFixed, Doing: "planning",
-				Detail: fmt.Sprintf("%s: %s: the cluster of the archive has %s, and the inventory wants %s", at, setting.key, setting.runs, setting.wants),
-				Advice: "write what the cluster of the archive has into the inventory",
-			}
+		if at := inv.At(setting.key); at != "" && setting.runs != setting.wants {
+			return nil, a.differs(at, setting.key, setting.runs, setting.wants)
 		}
 	}
-	k.Version, k.Pin, k.PodCIDR, k.ServiceCIDR = version, inventory.PinnedExact, pods, services
+	k.PodCIDR, k.ServiceCIDR = pods, services
 	out.Runtime, out.Network, out.Security.EncryptSecrets = inventory.Runtime(a.Settings.Runtime), inventory.Network(a.Settings.Network), a.Encrypted
 	return &out, nil
 }
 
+func (a Archive) differs(at, key, has, wants string) error {
+	return &reason.Error{
+		ID: reason.ClusterSettingFixed, Doing: "planning",
+		Detail: fmt.Sprintf("%s: %s: the cluster that comes back has %s, and the inventory wants %s", at, key, has, wants),
+		Advice: fmt.Sprintf("write `%s` there for now", has),
+	}
+}
+
+// On is the inventory of For with the Kubernetes that the cluster comes back with: the archive's, or what hosts that keep theirs have,
+// where it is newer, as after an upgrade: no host goes back. An API server reads what its own version or the minor before it has stored.
+// Source: https://kubernetes.io/releases/version-skew-policy/.
+func (a Archive) On(inv *inventory.Inventory, seen map[string]*facts.Host) (*inventory.Inventory, error) {
+	b, err := newIdentified(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	version, err := catalog.ParseVersion(a.Kubernetes)
+	if err != nil {
+		return nil, &reason.Error{ID: reason.BackupDamaged, Doing: "reading the archive", Err: err}
+	}
+	made := version
+	for _, h := range b.hosts {
+		var has inventory.Version
+		switch {
+		case b.keepsItsFiles(h, a):
+			has = machine.RunningVersion(h.Facts)
+		case !h.IsControlPlane() && kubeletCA(h.Facts.Kubelet) == a.CA:
+			has = machine.KubeletVersion(h.Facts)
+		}
+		switch {
+		case has.IsZero():
+		case h.IsControlPlane() && has.Minor < made.Minor:
+			return nil, a.skewed(h, has, fmt.Sprintf("bring the cluster to Kubernetes 1.%d first, or `kgpu reset` it: then it is made anew", made.Minor))
+		case has.Minor > made.Minor+1:
+			return nil, a.skewed(h, has, "`kgpu reset` the cluster: then it is made anew with the Kubernetes of the archive, and `kgpu upgrade` takes it from minor to minor")
+		case has.Compare(version) > 0:
+			version = has
+		}
+	}
+	out := *inv
+	k := &out.Kubernetes
+	minor := k.Pin == inventory.PinnedMinor && version.Minor == k.Version.Minor
+	if at := inv.At("kubernetes.version"); at != "" && version != k.Version && !minor {
+		return nil, a.differs(at, "kubernetes.version", version.String(), k.Version.String())
+	}
+	k.Version, k.Pin = version, inventory.PinnedExact
+	return &out, nil
+}
+
+func (a Archive) skewed(h *host, has inventory.Version, advice string) error {
+	return &reason.Error{ID: reason.KubernetesSkew, Host: h.id, Doing: "planning", Advice: advice,
+		Detail: fmt.Sprintf("the archive's data is that of Kubernetes %s, and the host has %s", a.Kubernetes, has)}
+}
+
 // Restore plans that the control planes get the data of an archive, and that all nodes which are its cluster's look at it anew. A control
 // plane of that cluster keeps what it has but the data; any other host is prepared, and becomes the control plane. What is left then is
-// the plan of Up. The inventory is that of Archive.For.
+// the plan of Up. The inventory is that of Archive.On.
 func Restore(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (*graph.Graph, error) {
 	b, err := newIdentified(inv, seen)
 	if err != nil {
@@ -113,6 +161,9 @@ func Restore(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (
 		token, left = a.Token, members
 	}
 	a.Token = token
+	if version := b.Inventory.Kubernetes.Version; version.String() != a.Kubernetes {
+		b.warn("the cluster comes back with Kubernetes %s: the archive is of one with %s", version, a.Kubernetes)
+	}
 	var begun, restored []graph.Ref
 	for _, h := range left {
 		begun = append(begun, b.beginRestore(h, a))
@@ -252,9 +303,13 @@ func (b *builder) restoreData(h *host, a Archive, members []*host, has bool) gra
 	if has {
 		why = "it has the data already, and starts"
 	}
+	input := b.restoreInput(h, a, members)
+	if machine.RunningVersion(h.Facts).String() != a.Kubernetes {
+		input["upgrade"] = "yes"
+	}
 	return b.add(h, graph.Step{
 		Ref: graph.Ref{ID: RestoreStep}, Reason: why,
-		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: graph.Input{Values: b.restoreInput(h, a, members)},
+		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: graph.Input{Values: input},
 	})
 }
 

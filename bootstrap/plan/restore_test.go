@@ -35,17 +35,25 @@ func backedUp(inv *inventory.Inventory, seen map[string]*facts.Host) Archive {
 	return a
 }
 
+// restored plans the restore of an archive as kgpu restore does.
+func restored(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (*graph.Graph, error) {
+	wanted, err := a.For(inv)
+	if err == nil {
+		wanted, err = a.On(wanted, seen)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Restore(wanted, seen, a)
+}
+
 // restoring plans the restore of what the cluster was before it was harmed.
 func restoring(harm func(map[string]*facts.Host)) planner {
 	return func(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error) {
 		seen["cp1"].KubeadmFiles = []string{"/etc/kubernetes/admin.conf", apiServer}
 		a := backedUp(inv, seen)
 		harm(seen)
-		wanted, err := a.For(inv)
-		if err != nil {
-			return nil, err
-		}
-		return Restore(wanted, seen, a)
+		return restored(inv, seen, a)
 	}
 }
 
@@ -157,11 +165,7 @@ func TestRestoreAtAnotherAddress(t *testing.T) {
 	name, _, _ := strings.Cut(a.Endpoint, ":")
 	moved := decode(t, strings.Replace(threeHosts, "10.0.0.10", "10.0.0.20", 1)+containerd)
 	lost(20)(seen)
-	wanted, err := a.For(moved)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := Restore(wanted, seen, a)
+	g, err := restored(moved, seen, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +179,7 @@ func TestRestoreAtAnotherAddress(t *testing.T) {
 		t.Errorf("warned of %q", g.Warnings)
 	}
 	a.Nodes["w9"] = "10.0.0.19"
-	if g, err = Restore(wanted, seen, a); err != nil || !slices.ContainsFunc(g.Warnings, func(w string) bool { return strings.Contains(w, "kubectl delete node w9") }) {
+	if g, err = restored(moved, seen, a); err != nil || !slices.ContainsFunc(g.Warnings, func(w string) bool { return strings.Contains(w, "kubectl delete node w9") }) {
 		t.Errorf("%v; warned of %q", err, g.Warnings)
 	}
 }
@@ -191,11 +195,7 @@ func TestRestoreOfSeveralPlanes(t *testing.T) {
 	second := *seen["cp1"]
 	second.Addresses, second.Hostname, second.Recorded = seen["w1"].Addresses, "w1", &facts.Record{Join: true, Done: true, CAHash: "ca"}
 	seen["w1"], seen["w2"] = &second, bare(12)
-	wanted, err := a.For(inv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := Restore(wanted, seen, a)
+	g, err := restored(inv, seen, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,6 +205,72 @@ func TestRestoreOfSeveralPlanes(t *testing.T) {
 	for _, s := range g.Steps {
 		if peers := s.Input.Values["peers"]; s.ID == RestoreStep && peers != "cp1=https://10.0.0.10:2380,w1=https://10.0.0.11:2380" {
 			t.Errorf("%s: %q", s.Host, peers)
+		}
+	}
+}
+
+// TestRestoreAfterAnUpgrade: no host goes back to an older version, and kubeadm brings the data to what a control plane has.
+func TestRestoreAfterAnUpgrade(t *testing.T) {
+	for name, c := range map[string]struct {
+		was, file, has string // Kubernetes of the archive; of the inventory; of the cluster that comes back, or why it does not
+		harm           func(map[string]*facts.Host)
+		upgrade        bool
+	}{
+		"none":                             {"1.36.3", "", "1.36.3", unharmed, false},
+		"of a patch":                       {"1.36.1", "", "1.36.3", unharmed, true},
+		"of a minor":                       {"1.35.6", `"1.36"`, "1.36.3", unharmed, true},
+		"of a minor that the file forgot":  {"1.35.6", `"1.35"`, "has 1.36.3, and the inventory wants 1.35", unharmed, false},
+		"of two minors":                    {"1.34.9", "", "from minor to minor", unharmed, false},
+		"to this version, then taken back": {"1.37.1", "", "bring the cluster to Kubernetes 1.37 first", unharmed, false},
+		"to a patch that the hosts lack":   {"1.36.9", "", "1.36.9", unharmed, true},
+		"and the control plane is lost":    {"1.36.1", "", "1.36.3", lost(10), false},
+		"and all is lost": {"1.36.1", "", "1.36.1", func(seen map[string]*facts.Host) {
+			for i, id := range []string{"cp1", "w1", "w2"} {
+				seen[id] = bare(10 + i)
+			}
+		}, false},
+	} {
+		inv, seen := settled(t, threeHosts+containerd+"kubernetes: {version: 1.36.3}\n")
+		seen["cp1"].KubeadmFiles = []string{apiServer}
+		a := backedUp(inv, seen)
+		a.Kubernetes = c.was
+		c.harm(seen)
+		file := threeHosts + containerd
+		if c.file != "" {
+			file += "kubernetes: {version: " + c.file + "}\n"
+		}
+		inv = decode(t, file)
+		g, err := restored(inv, seen, a)
+		if err != nil {
+			if e := reason.All(err)[0]; !strings.Contains(e.Detail+" "+e.Advice, c.has) {
+				t.Errorf("%s: %v → %s", name, err, e.Advice)
+			}
+			continue
+		}
+		wanted, _ := a.For(inv)
+		wanted, _ = a.On(wanted, seen)
+		if got := wanted.Kubernetes.Version.String(); got != c.has {
+			t.Errorf("%s: it comes back with %s, want %s", name, got, c.has)
+		}
+		if warned := slices.ContainsFunc(g.Warnings, func(w string) bool { return strings.Contains(w, "comes back with Kubernetes "+c.has) }); warned != (c.has != c.was) {
+			t.Errorf("%s: warned of %q", name, g.Warnings)
+		}
+		for _, s := range g.Steps {
+			if upgrade := s.Input.Values["upgrade"] != ""; upgrade != (c.upgrade && s.ID == RestoreStep) {
+				t.Errorf("%s: %s has to upgrade the data: %t", name, s.ID, upgrade)
+			}
+		}
+		if seen["cp1"].ControlPlane == nil {
+			continue
+		}
+		if c.upgrade {
+			seen["cp1"].Upgrading = machine.UpgradingPlane
+		}
+		up, err := Up(wanted, seen)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if got := slices.Contains(ids(up), "cp1 cluster/upgrade"); got != c.upgrade {
+			t.Errorf("%s: then comes %q", name, ids(up))
 		}
 	}
 }
@@ -232,10 +298,7 @@ func TestRestoreThatIsRefused(t *testing.T) {
 	} {
 		changed, hosts := a, maps.Clone(seen)
 		c.change(&changed, inv, hosts)
-		wanted, err := changed.For(inv)
-		if err == nil {
-			_, err = Restore(wanted, hosts, changed)
-		}
+		_, err := restored(inv, hosts, changed)
 		if !errors.Is(firstOf(err), &reason.Error{ID: c.want}) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Gives this control plane, which has its certificates and manifests, the data of a snapshot, and keeps the data that it had. While
 # etcd has none, its manifest is away: after a boot, nothing starts on empty data. Values: criSocket; sums (of the files that were sent);
-# node (its name); address; peers (all members, as etcd has them); token (of the new etcd cluster).
+# node (its name); address; peers (all members, as etcd has them); token (of the new etcd cluster); upgrade (yes: the data is of another
+# version of Kubernetes than this control plane, which kubeadm has to bring to its own).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -23,6 +24,7 @@ if ! restored; then
   key=$(sed -n 's/^ *- --encryption-provider-config=//p' /etc/kubernetes/manifests/kube-apiserver.yaml)
   if [[ -n $key && -e $restore_dir/files/encryption.yaml ]]; then put_file "$key" 600 <"$restore_dir/files/encryption.yaml"; fi
   settle /var/lib/etcd 'the data of the snapshot'
+  if [[ -n $(value_or upgrade '') ]]; then upgrade_begins plane; fi
   restore_done
 fi
 if [[ -e $restore_dir/etcd.yaml ]]; then

@@ -7,12 +7,17 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
+# list_nodes keeps what the cluster says of its nodes, a line each: the name, and True if it is ready.
+list_nodes() {
+  kube get nodes -o go-template='{{range .items}}{{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} {{.status}}{{end}}{{end}}
+{{end}}' >"$KGPU_STEP/nodes" 2>"$KGPU_STEP/errors"
+}
+
 # silent prints the nodes that are ready by the data, and that nobody has heard of for 50 seconds.
 silent() {
   local now name renewed ready
   now=$(date +%s)
-  kube get nodes -o go-template='{{range .items}}{{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} {{.status}}{{end}}{{end}}
-{{end}}' >"$KGPU_STEP/nodes" 2>"$KGPU_STEP/errors" || return 1
+  list_nodes || return 1
   while read -r name ready; do
     [[ $ready == True ]] || continue
     renewed=$(kube -n kube-node-lease get lease "$name" -o jsonpath='{.spec.renewTime}' 2>/dev/null) || renewed=
@@ -43,7 +48,7 @@ begin_anew() {
 # unmade NAMESPACE NAME prints the nodes that are there and have no new pod of a DaemonSet that began anew.
 unmade() {
   [[ -n ${selectors[$2]:-} ]] || return 0
-  silent >/dev/null || return
+  list_nodes || return
   kube -n "$1" get pods -l "${selectors[$2]}" -o go-template="$pods_template" >"$KGPU_STEP/new" 2>"$KGPU_STEP/errors" || return
   awk 'FILENAME ~ /nodes$/ { there[$1] = $2 == "True"; next }
     FILENAME ~ /new$/ { new[$1, $2]; next }
@@ -67,17 +72,29 @@ see_nodes() {
   while IFS=/ read -r space _ name; do
     begin_anew "$space" "$name" || fail API_UNREACHABLE "the pods of $space/$name cannot be deleted"
   done < <(value_lines agents)
-  while IFS=/ read -r space _ name; do
-    told=''
-    until names=$(unmade "$space" "$name") && [[ -z $names ]]; do
-      [[ $(seconds_left) -gt 0 ]] || fail NODE_NOT_READY "$space/$name gets no new pods: ${names:-$(tail -n 1 "$KGPU_STEP/errors")}"
-      if [[ -z $told ]]; then waiting "$space/$name to begin anew: ${names:-the API server}"; fi
-      told=yes
-      pause
-    done
-  done < <(value_lines agents)
   network_unproven
   proof_owed
+  while IFS=/ read -r space _ name; do
+    await_new "$space" "$name"
+  done < <(value_lines agents)
+}
+
+# await_new NAMESPACE NAME waits for the new pods of a DaemonSet while there is time. A pod that does not end, or is not made, keeps nobody
+# from what comes then, which waits until all is ready and says what is not.
+await_new() {
+  local names told=''
+  until names=$(unmade "$1" "$2") && [[ -z $names ]]; do
+    names=${names:+on ${names% }}
+    if [[ $(seconds_left) -le 0 ]]; then
+      warning "$1/$2 does not make new pods: ${names:-$(tail -n 1 "$KGPU_STEP/errors")}"
+      return
+    fi
+    if [[ ${names:-the API server} != "$told" ]]; then
+      told=${names:-the API server}
+      waiting "$1/$2 to begin anew: $told"
+    fi
+    pause
+  done
 }
 
 if [[ -n $(value_or agents '') ]]; then
