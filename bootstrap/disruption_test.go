@@ -81,6 +81,9 @@ func TestAgreementToWhatIsPlannedLater(t *testing.T) {
 	answer := error(nil)
 	o.Agree = func(found []session.Disruption) (bool, error) {
 		for _, d := range found {
+			if d.Unknown {
+				d.Node += ", which nobody knows"
+			}
 			asked = append(asked, d.Node)
 		}
 		return true, answer
@@ -102,6 +105,11 @@ func TestAgreementToWhatIsPlannedLater(t *testing.T) {
 	must(t, s.agreedToMore(t.Context(), draining("w1", "w2")))
 	if want := []string{"w1", "w2"}; !slices.Equal(asked, want) || !slices.Equal(s.drains, want) {
 		t.Errorf("asked about %q, and may drain %q", asked, s.drains)
+	}
+	s.Facts["cp1"].Cluster, asked = nil, nil // its API server does not answer
+	must(t, s.agreed(t.Context(), draining("w2")))
+	if !slices.Equal(asked, []string{"w2, which nobody knows"}) {
+		t.Errorf("asked about %q", asked)
 	}
 	answer = errors.New("no")
 	if err := s.agreed(t.Context(), draining("w1")); !errors.Is(err, answer) || len(s.drains) > 0 {

@@ -31,7 +31,7 @@ func TestCardsThatNoDriverLists(t *testing.T) {
 		{"no cards", true, facts.NVIDIA{}, ""},
 		{"an unknown card, for which there is no driver", true, facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "0001"}}}, ""},
 	} {
-		s := newStory(Options{Options: session.Options{Inventory: inv}})
+		s := fresh(Options{Options: session.Options{Inventory: inv}})
 		h := &facts.Host{OS: facts.OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble"}, Kernel: "6.8.0-85-generic", NVIDIA: c.nvidia}
 		if c.node {
 			h.Kubelet = &facts.Member{}

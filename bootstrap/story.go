@@ -28,7 +28,7 @@ type Options struct {
 	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
 	Adopt      bool     // take over what was made by hand, where that is safe
 
-	// Agree is asked before nodes are drained: an error ends the story, nothing is changed. It need not bother anybody where no
+	// Agree is asked before nodes are drained: an error ends the story, and what was done by then stays as it is. It need not bother anybody where no
 	// node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being drained.
 	Agree          func([]session.Disruption) (agreed bool, err error)
 	Opened         func(access.Notebook) // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
@@ -57,9 +57,6 @@ func (s *story) next() *inventory.Inventory {
 	return set.Inventory
 }
 
-// newStory has no connections yet.
-func newStory(o Options) *story { return &story{Session: session.New(o.Options), want: o} }
-
 // cluster is the cluster of the story, to be got into.
 func (s *story) cluster() *access.Cluster { return access.To(s.Session, s.want.Kubeconfig) }
 
@@ -70,8 +67,7 @@ func (s *story) agreed(ctx context.Context, g *graph.Graph) error {
 	return s.agreedToMore(ctx, g)
 }
 
-// agreedToMore asks about the nodes that nobody was asked about yet: while the API server did not answer, nothing was planned that
-// needs it.
+// agreedToMore asks about the nodes that nobody was asked about yet: a later round may drain more than the first was known to.
 func (s *story) agreedToMore(ctx context.Context, g *graph.Graph) error {
 	known := func(node string) bool { return slices.Contains(s.asked, node) }
 	if nodes, _ := g.DrainedNodes(); !slices.ContainsFunc(nodes, func(node string) bool { return !known(node) }) {

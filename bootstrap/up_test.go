@@ -12,6 +12,9 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
+// fresh is a story that has no connections yet.
+func fresh(o Options) *story { return &story{Session: session.New(o.Options), want: o} }
+
 // The plan says that kgpu's knowledge is old, and from when on.
 func TestAgedCatalog(t *testing.T) {
 	inv, err := inventory.Decode("inventory.yaml", []byte("hosts: [{address: 10.0.0.10, name: cp1, role: control-plane}]\n"),
@@ -20,7 +23,7 @@ func TestAgedCatalog(t *testing.T) {
 	f, err := facts.Fresh("debian-13", "cp1", "10.0.0.10")
 	must(t, err)
 	for months, want := range map[int]bool{0: false, 5: false, 7: true} {
-		s := newStory(Options{Options: session.Options{Inventory: inv}, Now: func() time.Time { return catalog.AsOf.AddDate(0, months, 0) }})
+		s := fresh(Options{Options: session.Options{Inventory: inv}, Now: func() time.Time { return catalog.AsOf.AddDate(0, months, 0) }})
 		s.Facts["cp1"] = f
 		g, err := s.plan()
 		must(t, err)

@@ -33,6 +33,10 @@ func disrupted(nodes []session.Disruption) string {
 	var lines, idle []string
 	say := func(text string) { lines = append(lines, text) }
 	for _, d := range nodes {
+		if d.Unknown {
+			say(fmt.Sprintf("Node %s is drained (%s). What runs there is not known: the API server does not answer.", d.Node, d.Reason))
+			continue
+		}
 		if len(d.Pods) == 0 {
 			idle = append(idle, d.Node)
 			continue
@@ -57,7 +61,7 @@ func disrupted(nodes []session.Disruption) string {
 	return strings.Join(lines, "\n")
 }
 
-// confirm asks for a word, unless --yes agrees to all, and changes nothing without it. A program cannot be asked.
+// confirm asks for a word, unless --yes agrees to all. Without it nothing more is changed. A program cannot be asked.
 func (t *terminal) confirm(c *cli.Context, what, word string) error {
 	if c.Bool("yes") {
 		return nil

@@ -27,6 +27,7 @@ func TestDisrupted(t *testing.T) {
 		{Node: "gpu-1", Reason: "nouveau is in use: the host reboots", Pods: slices.Concat(pods, cards), WithCards: cards},
 		{Node: "gpu-2", Reason: "it leaves the cluster", Pods: cards[:1], WithCards: cards[:1]},
 		{Node: "gpu-3", Reason: "it is drained in its turn"}, {Node: "gpu-4", Reason: "so is that"},
+		{Node: "gpu-5", Reason: "its driver changes", Unknown: true},
 	}
 	const want = `Node gpu-1 is drained (nouveau is in use: the host reboots). This ends
   with cards: ml/train-resnet-0, ml/train-resnet-1
@@ -36,6 +37,8 @@ func TestDisrupted(t *testing.T) {
     default/shop-7d9c5b6f4-00006, default/shop-7d9c5b6f4-00007 and 4 more
 Node gpu-2 is drained (it leaves the cluster). This ends
   with cards: ml/train-resnet-0
+Node gpu-5 is drained (its driver changes). What runs there is not known: the
+API server does not answer.
 Drained as well, with whatever comes there before: gpu-3, gpu-4
 Pods with a controller begin anew on other nodes, or wait for room there. One
 without does not come back.`

@@ -7,14 +7,9 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// FirstPlane is the control plane on which kubeadm init runs or ran: of those with facts the one on which kgpu made
-// the cluster, else one that joined it to the end, else one that has a cluster, else one on which init was begun, else the first of the inventory. One
-// that was taken out of its cluster is none. It is a zero Host if the inventory has no control plane.
-func FirstPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory.Host {
-	return firstPlane(inv, planesThatStay(inv, seen))
-}
-
-// firstPlane is FirstPlane of the control planes that stay.
+// firstPlane is the control plane on which kubeadm init runs or ran: of those that stay the one on which kgpu made the cluster, else one
+// that joined it to the end, else one that has a cluster, else one on which init was begun, else the first of the inventory. It is a zero
+// Host if the inventory has no control plane.
 func firstPlane(inv *inventory.Inventory, in []*Machine) inventory.Host {
 	began := func(f *facts.Host) bool { return f.Recorded != nil && (f.Recorded.Init || f.Recorded.Adopted) }
 	for _, is := range []func(*facts.Host) bool{
@@ -34,8 +29,8 @@ func firstPlane(inv *inventory.Inventory, in []*Machine) inventory.Host {
 	return inventory.Host{}
 }
 
-// AdminPlane is the control plane on which kubectl runs: one whose API server answers, FirstPlane if possible. One that has a note of
-// proofs that are owed comes before others: what makes them takes the note away. If none answers, it is FirstPlane.
+// AdminPlane is the control plane on which kubectl runs: one whose API server answers, firstPlane if possible. One that has a note of
+// proofs that are owed comes before others: what makes them takes the note away. If none answers, it is firstPlane.
 func AdminPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory.Host {
 	in := planesThatStay(inv, seen)
 	return adminPlane(in, firstPlane(inv, in))

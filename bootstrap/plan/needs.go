@@ -126,7 +126,8 @@ func (b *builder) cardURLs(h *host) []string {
 	return urls
 }
 
-// registries lists the URLs of those that a host pulls from: every node, and one with cards what gives pods the cards, and shows one.
+// registries lists the URLs of those that a host pulls from: for every node those of the pause image and the pod network, for one whose
+// cards get a driver also those of the device plugin and the notebook, where it may run there.
 func (b *builder) registries(h *host) ([]string, error) {
 	images := []string{b.image(b.Minor.ImageRepository() + "/pause")}
 	if r, ok := b.Inventory.Kubernetes.ClusterConfiguration["imageRepository"].(string); ok {
@@ -136,11 +137,11 @@ func (b *builder) registries(h *host) ([]string, error) {
 	if b.Inventory.Network != inventory.None {
 		addons = append(addons, "addon/"+string(b.Inventory.Network))
 	}
-	if len(machine.Cards(b.Inventory, h.Facts)) > 0 {
+	if _, err := machine.ChooseDriver(b.Inventory, h.Facts); err == nil && len(machine.Cards(b.Inventory, h.Facts)) > 0 {
 		if b.mechanism() == catalog.DevicePlugins {
 			addons = append(addons, "addon/device-plugin")
 		}
-		if _, there := b.Cluster.Workloads[notebookWorkload]; !there && b.Inventory.Notebook.Framework != catalog.NoFramework && b.chooseNotebook() {
+		if _, there := b.Cluster.Workloads[notebookWorkload]; !there && b.Inventory.Notebook.Framework != catalog.NoFramework && b.chooseNotebook() && slices.Contains(b.notebookChoice.Nodes, h.node) {
 			images = append(images, b.notebookImage())
 		}
 	}

@@ -68,6 +68,14 @@ kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 			},
 		},
 		{
+			name: "cards that get no driver",
+			more: "runtime: containerd\nnetwork: flannel\ngpu: {driver: {branch: \"580\"}}\n",
+			set:  func(seen map[string]*facts.Host) { seen["w1"].NVIDIA.Cards = cards("102d") },
+			want: map[string]string{
+				"w1": "packages pkgs.k8s.io 443 https!, packages download.docker.com 443 https!, packages nvidia.github.io 443 https!, images registry.k8s.io 443!, images ghcr.io 443!, the API server 10.0.0.10 6443",
+			},
+		},
+		{
 			name: "a proxy",
 			more: "proxy: {https: \"http://proxy.lan:3128\"}\n",
 			want: map[string]string{"w1": "the proxy proxy.lan 3128!, the API server 10.0.0.10 6443"},

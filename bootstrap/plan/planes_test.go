@@ -125,7 +125,7 @@ func TestThreeControlPlanesOfANewCluster(t *testing.T) {
 	inv := decode(t, fourHosts)
 	seen := hostFacts(inv)
 	g := planUp(t, inv, seen)
-	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp2" {
+	if first, admin := machine.SetOf(inv, seen).First.ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp2" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	for id, want := range map[string][]string{
@@ -153,11 +153,11 @@ func TestThreeControlPlanesOfANewCluster(t *testing.T) {
 func TestControlPlanesBesideOneThatRuns(t *testing.T) {
 	_, seen := settled(t, fourHosts)
 	inv := decode(t, fourHosts)
-	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp2" {
+	if first, admin := machine.SetOf(inv, seen).First.ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp2" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	seen["cp2"].Cluster = nil
-	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp1" {
+	if first, admin := machine.SetOf(inv, seen).First.ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp1" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	seen["cp3"].NetworkUnproven = true
@@ -166,7 +166,7 @@ func TestControlPlanesBesideOneThatRuns(t *testing.T) {
 	}
 	delete(seen, "cp2")
 	halfJoined(seen["cp1"])
-	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp3" || admin != "cp3" {
+	if first, admin := machine.SetOf(inv, seen).First.ID(), machine.AdminPlane(inv, seen).ID(); first != "cp3" || admin != "cp3" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	if c := machine.ClusterOf(inv, seen); c != seen["cp3"].Cluster {

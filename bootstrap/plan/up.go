@@ -58,7 +58,9 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 	if err := b.bringUp(); err != nil {
 		return nil, err
 	}
-	b.toolkits()
+	if !b.onlyComesUp() {
+		b.toolkits()
+	}
 	b.backups()
 	b.warnings()
 	return &b.graph, b.graph.Validate()

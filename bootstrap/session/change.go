@@ -58,7 +58,7 @@ func (c Change) Run(ctx context.Context, s *Session) error {
 }
 
 // rounds carries a plan out. While it says that more is to come, the hosts are looked at again, and what is planned then is
-// carried out, too: the user has seen and agreed to all rounds with the first.
+// carried out, too: the user has seen them named in the first plan. Who carries a round out asks about what only that one plans.
 func (c Change) rounds(ctx context.Context, s *Session, g *graph.Graph) error {
 	for {
 		if err := c.Do(ctx, g); err != nil || len(g.Rounds) == 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/scripts"
 )
 
@@ -15,21 +16,26 @@ type Disruption struct {
 	Node, Reason string
 	Pods         []string // those that the drain concerns, as namespace/name
 	WithCards    []string // those of Pods that hold GPUs
+	Unknown      bool     // nobody tells what it has: the API server does not answer
 }
 
-// Disruptions returns the nodes that the plan drains. Hosts are asked only if there are any.
+// Disruptions returns the nodes that the plan drains. The cluster is asked only if there are any, and its API server answered last.
 func (s *Session) Disruptions(ctx context.Context, g *graph.Graph) ([]Disruption, error) {
 	nodes, reasons := g.DrainedNodes()
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	out, err := s.askPods(ctx)
-	if err != nil {
-		return nil, err
+	var out []pod
+	answers := machine.SetOf(s.Inventory, s.Facts).APIAnswers()
+	if answers {
+		var err error
+		if out, err = s.askPods(ctx); err != nil {
+			return nil, err
+		}
 	}
 	var found []Disruption
 	for _, node := range nodes {
-		d := Disruption{Node: node, Reason: reasons[node]}
+		d := Disruption{Node: node, Reason: reasons[node], Unknown: !answers}
 		for _, p := range out {
 			if p.node != node {
 				continue
@@ -79,7 +85,7 @@ func (s *Session) askPods(ctx context.Context) (pods []pod, err error) {
 	return pods, nil
 }
 
-// Disrupting reports whether any of the nodes has pods.
+// Disrupting reports whether any of the nodes has pods, or may have some.
 func Disrupting(nodes []Disruption) bool {
-	return slices.ContainsFunc(nodes, func(d Disruption) bool { return len(d.Pods) > 0 })
+	return slices.ContainsFunc(nodes, func(d Disruption) bool { return len(d.Pods) > 0 || d.Unknown })
 }

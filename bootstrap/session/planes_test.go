@@ -40,7 +40,7 @@ func TestSessionOfThreeControlPlanes(t *testing.T) {
 	s.Facts["cp2"], s.Facts["cp1"] = &facts.Host{}, &facts.Host{ControlPlane: &facts.ControlPlane{}}
 	s.Facts["cp3"] = &facts.Host{ControlPlane: &facts.ControlPlane{}, Cluster: &facts.Cluster{}, LockHolder: &facts.LockHolder{Who: "ada@laptop"}}
 	check("when one answers", "cp3", "cp2", "cp1")
-	if first := machine.FirstPlane(s.Inventory, s.Facts).ID(); first != "cp1" {
+	if first := machine.SetOf(s.Inventory, s.Facts).First.ID(); first != "cp1" {
 		t.Errorf("the first is %s", first)
 	}
 	if id, _ := s.LockedPlane(); id != "cp3" || s.LockedError() == nil {

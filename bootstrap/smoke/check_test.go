@@ -124,7 +124,7 @@ func TestGPUHeldByAnotherPod(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 
-	_, got = rows(map[string]string{"smi-w1-0": "kgpu-held default/train-0\n", "smi-w1-1": noDevices})
+	_, got = rows(map[string]string{"smi-w1-0": "kgpu-held default/train-0\n", "smi-w1-1": "kgpu-held\n" + noDevices}) // the pod's own word
 	if want := "w1 SMOKE_FAILED Job smi-w1-1 asked for a GPU and sees none: \"No devices found.\"\n" +
 		"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-0 (NVIDIA A100-SXM4-40GB): the node has 2 GPUs unseen, and default/train-0 can have 1 of them\n" +
 		"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-1 (NVIDIA A100-SXM4-40GB): the node has 2 GPUs unseen, and default/train-0 can have 1 of them"; got != want {

@@ -97,7 +97,7 @@ func (s *jobLog) line(text string) {
 	case mark == saidMark:
 		s.passed = s.passed || rest == passed
 		s.sampleLine = moreTelling(s.sampleLine, rest)
-	case mark == heldMark:
+	case mark == heldMark && rest != "":
 		s.holders = append(s.holders, rest)
 	case text == endMark:
 		s.complete = true

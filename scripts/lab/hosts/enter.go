@@ -46,8 +46,10 @@ func (l *Lab) Exec(ctx context.Context, name string, command []string) error {
 	enter.Env = []string{"PATH=" + defaultPath, "HOME=/root", "USER=root", "LANG=C.UTF-8", "TERM=" + os.Getenv("TERM")}
 	enter.Stdin, enter.Stdout, enter.Stderr = os.Stdin, os.Stdout, os.Stderr
 	enter.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := enter.Start(); err != nil {
+	if err := enter.Start(); errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("the machine's package util-linux: %w", err)
+	} else if err != nil {
+		return h.fail("start nsenter", "LAB_EXEC", "", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = enter.Process.Signal(syscall.SIGTERM) })()
 	for {

@@ -65,12 +65,12 @@ func TestLife(t *testing.T) {
 		if got := l.must("exec", "w1", "sh", "-c", "ls /etc/stays /var/lib/stays /run/goes 2>/dev/null || true"); got != "/etc/stays\n/var/lib/stays" {
 			t.Errorf("after a reboot: %q", got)
 		}
-		stays := l.command("exec", "w1", "sleep", "infinity") // as one who looks at a host, which goes down
+		stays := l.command("exec", "w1", "sleep", "86399") // as one who looks at a host, which goes down
 		if err := stays.Start(); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = stays.Process.Kill() }()
-		if !process.Poll(limit, func() bool { _, _, code := l.run("exec", "w1", "pgrep", "-x", "sleep"); return code == 0 }) {
+		if !process.Poll(limit, func() bool { _, _, code := l.run("exec", "w1", "pgrep", "-fx", "sleep 86399"); return code == 0 }) {
 			t.Fatal("a command does not begin")
 		}
 		l.run("ssh", "w1", "sudo systemctl reboot")
