@@ -1,5 +1,5 @@
 // Package access is the ways into a cluster from this machine: its kubeconfig, kubectl and ssh, users, tunnels, and what a browser opens.
-// It changes no host.
+// What it changes are objects of the cluster, not hosts.
 package access
 
 import (

@@ -120,13 +120,13 @@ func (c *cluster) restored(t *testing.T, cards int, hosts ...string) {
 	c.k(t, "delete", "namespace", "kept")
 }
 
-// TestRestore backs a cluster up and loses it in all ways: what is stored, while kgpu is killed in each step of the restore; the control plane
+// TestRestore backs a cluster up and loses it in all ways: what is stored, while kgpu is killed in each step of the restore, or after an upgrade; the control plane
 // with its disk, which comes back as a fresh machine; and for good, so that another machine with another address takes its place. The
 // worker is never reset, and its card is proven each time.
 func TestRestore(t *testing.T) {
 	long(t)
 	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=1xT4")
-	d := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards(), hosts: []string{l.host("cp1", "name: cp1"), l.host("w1", "name: w1")}}
+	d := desired{version: "1.36.2", runtime: "containerd", network: "flannel", more: l.forCards(), hosts: []string{l.host("cp1", "name: cp1"), l.host("w1", "name: w1")}}
 	c := newCluster(t, l, d)
 	must(t, "up", func(t *testing.T) { c.up(t) })
 	archive, was := c.backedUp(t)
@@ -160,6 +160,16 @@ func TestRestore(t *testing.T) {
 		s.kill()
 		l.verb(t, "start", "cp1")
 		restore(t)
+	})
+	must(t, "after an upgrade", func(t *testing.T) {
+		c.changes(t)
+		d.version = "1.36.3"
+		c.inventory = l.write(t, filepath.Dir(c.inventory), d)
+		kgpu(t, 0, "up", "--yes", c.inventory)
+		restore(t)
+		if got := c.k(t, "-n", "kube-system", "get", "configmap", "kubeadm-config", "-o", "yaml"); !strings.Contains(got, "kubernetesVersion: v1.36.3") {
+			t.Errorf("kubeadm has\n%s", got)
+		}
 	})
 	must(t, "on a fresh machine with the same address", func(t *testing.T) {
 		c.changes(t)
