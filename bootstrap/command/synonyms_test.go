@@ -1,7 +1,6 @@
 package command
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +39,11 @@ func TestSynonyms(t *testing.T) {
 		{"up --auto-approve", `Did you mean "--yes"?`},
 		{"status --json", `Did you mean "--output json"?`},
 		{"plan -f x", `Did you mean "--inventory"?`},
+		{"reset -f x", `Did you mean "--inventory"?`},
+		{"reset --force", `Did you mean "--yes"?`},
+		{"backup -f x", `Did you mean "--file"?`},
+		{"restore -f x", "The backup is its argument: kgpu restore FILE."},
+		{"restore --file x", "The backup is its argument: kgpu restore FILE."},
 		{"schema --host x", `kgpu schema has no option "--host". (`},
 	} {
 		app := wholeApp()
@@ -55,9 +59,9 @@ func TestSynonyms(t *testing.T) {
 			options[name] = true
 		}
 	}
-	for option := range maps.Keys(optionSynonyms) {
-		if name, _, _ := strings.Cut(option, " "); !options[name] {
-			t.Errorf("there is no option %s", option)
+	for _, s := range optionSynonyms {
+		if name, _, _ := strings.Cut(s.option, " "); !options[name] {
+			t.Errorf("there is no option %s", s.option)
 		}
 	}
 }

@@ -112,16 +112,20 @@ func meant(word string) string {
 	return ""
 }
 
-// optionSynonyms are what other tools call an option of kgpu.
-var optionSynonyms = map[string][]string{
-	"--yes":         {"approve", "assume-yes", "auto-approve", "f", "force", "no-input", "non-interactive"},
-	"--inventory":   {"c", "config", "f", "file"},
-	"--limit":       {"host", "hosts", "l", "node", "nodes"},
-	"--output json": {"json"},
-	"--file":        {"o", "out", "output", "f"},
-	"--verbose":     {"debug"},
-	"--only":        {"tags"},
-	"--skip":        {"skip-tags"},
+// optionSynonyms are what other tools call an option of kgpu; of several that a command has, the first is meant. -f is a file: who
+// means to force something writes the word out.
+var optionSynonyms = []struct {
+	option string
+	others []string
+}{
+	{"--yes", []string{"approve", "assume-yes", "auto-approve", "force", "no-input", "non-interactive"}},
+	{"--file", []string{"f", "o", "out", "output"}},
+	{"--inventory", []string{"c", "config", "f", "file"}},
+	{"--limit", []string{"host", "hosts", "l", "node", "nodes"}},
+	{"--output json", []string{"json"}},
+	{"--verbose", []string{"debug"}},
+	{"--only", []string{"tags"}},
+	{"--skip", []string{"skip-tags"}},
 }
 
 // dryRun are what other tools call an option to see what would be done.
@@ -135,10 +139,12 @@ func meantOption(command, word string, have []string) string {
 		return " kgpu plan says what it would do."
 	case slices.Contains(dryRun, word) && slices.Contains(have, "--yes"):
 		return " It says what it would do, and asks, before it changes anything."
+	case (word == "f" || word == "file") && command == "kgpu restore":
+		return " The backup is its argument: kgpu restore FILE."
 	}
-	for option, others := range optionSynonyms {
-		if name, _, _ := strings.Cut(option, " "); slices.Contains(others, word) && slices.Contains(have, name) {
-			return fmt.Sprintf(" Did you mean %q?", option)
+	for _, s := range optionSynonyms {
+		if name, _, _ := strings.Cut(s.option, " "); slices.Contains(s.others, word) && slices.Contains(have, name) {
+			return fmt.Sprintf(" Did you mean %q?", s.option)
 		}
 	}
 	return ""
