@@ -114,3 +114,31 @@ func TestAddressThatMoves(t *testing.T) {
 		t.Errorf("did %q", s.Did)
 	}
 }
+
+// TestAdviceToForce: it stands where it helps, which is where a majority of the control planes goes on without the one that is lost.
+func TestAdviceToForce(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		stopped []string
+		force   bool
+		want    bool
+	}{
+		{"one is lost", []string{"cp3"}, false, true},
+		{"all are lost", []string{"cp1", "cp2", "cp3"}, false, false},
+		{"all are lost, forced", []string{"cp1", "cp2", "cp3"}, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, o, _ := planes(t)
+			for _, host := range c.stopped {
+				s.Servers[host].Stop()
+			}
+			r := leave("cp2", "cp3")
+			r.Force = c.force
+			all := reason.All(RemoveControlPlane(t.Context(), o, r))
+			advised := slices.ContainsFunc(all, func(e *reason.Error) bool { return strings.Contains(e.AdviceLine(), "--force") })
+			if len(all) != len(c.stopped) || advised != c.want || len(s.Did) > 0 {
+				t.Errorf("%v; advised: %t; did %q", all, advised, s.Did)
+			}
+		})
+	}
+}

@@ -82,7 +82,7 @@ func (o Options) remove(ctx context.Context, r Removal, ids []string) error {
 	}
 	s, err := session.OpenToChange(ctx, o.Options, hosts, lost)
 	if err != nil {
-		return adviseForce(err, ids)
+		return r.adviseForce(err, ids)
 	}
 	defer s.Close()
 	var after map[string][]graph.Ref
@@ -163,11 +163,15 @@ func unreachable(err error) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(e *reason.Error) bool { return !session.Unreached(e) })
 }
 
-// adviseForce adds to the errors of workers that could not be reached how to do without them.
-func adviseForce(err error, workers []string) error {
+// adviseForce adds to the errors of workers that could not be reached how to do without them. Where control planes leave, it would not
+// help: nothing goes on without those that stay, and of the others lost says so.
+func (r Removal) adviseForce(err error, workers []string) error {
+	if r.Force || r.planes {
+		return err
+	}
 	for _, e := range reason.All(err) {
 		if slices.Contains(workers, e.Host) && session.Unreached(e) {
-			e.Advice = e.AdviceLine() + "; or, if a worker will not come back: the same command with --force"
+			e.Advice = e.AdviceLine() + "; or, if it will not come back: the same command with --force"
 		}
 	}
 	return err
