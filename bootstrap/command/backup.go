@@ -66,8 +66,12 @@ var identityFlags = []cli.Flag{
 }
 
 func restore(c *cli.Context) error {
-	if c.NArg() != 1 {
+	switch c.NArg() {
+	case 0:
 		return usagef("which backup? kgpu restore FILE")
+	case 1:
+	default:
+		return usagef("one backup at a time, not %d: %q", c.NArg(), c.Args().Slice())
 	}
 	return story(c, func(o bootstrap.Options, t *terminal) error {
 		return bootstrap.Restore(c.Context, o, bootstrap.RestoreOptions{

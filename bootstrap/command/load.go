@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"kgpu.dev/kgpu/bootstrap/archive"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -81,9 +84,41 @@ func noInventory(c *cli.Context, path string) error {
 		}
 		return usagef("%s is a host of %s; the argument of kgpu %s is an inventory%s", path, usualInventory, name, how)
 	}
-	file := "FILE"
-	if info, err := os.Stat(c.Args().First()); err == nil && info.Mode().IsRegular() {
+	if path == c.Args().First() && c.Command.ArgsUsage == inventoryArgument {
+		if sub := nearest.Word(path, commandNames(c.Command.VisibleCommands())); sub != "" {
+			return usagef("there is no inventory %s. Did you mean kgpu %s %s?", path, name, sub)
+		}
+		if slices.Contains([]string{".gz", ".tgz", ".age"}, filepath.Ext(path)) && slices.Contains(optionNames(c.Command.Flags), "--file") {
+			return usagef("there is no inventory %s: kgpu %s --file %s writes to that file", path, name, writes(c, path))
+		}
+	}
+	file, more := "FILE", ""
+	switch info, err := os.Stat(c.Args().First()); {
+	case name == "restore":
+		file, more = "INVENTORY "+shellLine(c.Args().Slice()), inArchive(c.Args().First(), c.String("identity"))
+	case err == nil && info.Mode().IsRegular():
 		file = shellLine(c.Args().Slice()[:1]) // where arguments are hosts, it is taken for one
 	}
-	return usagef("there is no inventory %s: `kgpu init ADDRESS…` looks at your hosts and writes one, or name yours: kgpu %s -i %s", filepath.Clean(path), name, file)
+	return usagef("there is no inventory %s: `kgpu init ADDRESS…` looks at your hosts and writes one, or name yours: kgpu %s -i %s%s", filepath.Clean(path), name, file, more)
+}
+
+// writes is the file that a command is to write, and what has it encrypted where its name says that it is.
+func writes(c *cli.Context, file string) string {
+	words := shellLine([]string{file})
+	if filepath.Ext(file) == ".age" && !c.IsSet("recipient") {
+		words += " --recipient age1…"
+	}
+	return words
+}
+
+// inArchive says how the inventory gets out of a backup, if that writes over none. One with an identity is encrypted.
+func inArchive(file, identity string) string {
+	if _, err := os.Stat(archive.Inventory); err == nil {
+		return ""
+	}
+	get := shellLine([]string{"tar", "-xzf", file, archive.Inventory})
+	if identity != "" || filepath.Ext(file) == ".age" {
+		get = shellLine([]string{"age", "-d", "-i", cmp.Or(identity, "KEYFILE"), file}) + " | tar -xzf - " + archive.Inventory
+	}
+	return ". A backup that `kgpu backup` wrote has it, unlike those that control planes make by themselves: `" + get + "`"
 }

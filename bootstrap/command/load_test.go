@@ -42,6 +42,18 @@ func TestLoad(t *testing.T) {
 		{"unset", "validate -i folder", "folder is a folder"},
 		{"unset", "validate cp1", "cp1 is a host of inventory.yaml; the argument of kgpu validate is an inventory"},
 		{"unset", "up 192.0.2.1", "kgpu up --limit 192.0.2.1 is for that host"},
+		{"unset", "certs renwe", "there is no inventory renwe. Did you mean kgpu certs renew?"},
+		{"unset", "certs list", "there is no inventory list: `kgpu init ADDRESS…`"},
+		{"unset", "certs -i renwe", "there is no inventory renwe: `kgpu init ADDRESS…`"},
+		{"unset", "backup lab.tar.gz", "there is no inventory lab.tar.gz: kgpu backup --file lab.tar.gz writes to that file"},
+		{"unset", "backup lab.tgz.age", "kgpu backup --file lab.tgz.age --recipient age1… writes to that file"},
+		{"unset", "backup lab.age --recipient age1x", "kgpu backup --file lab.age writes to that file"},
+		{"unset", "validate lab.tar.gz", "there is no inventory lab.tar.gz: `kgpu init ADDRESS…`"},
+		{"none.yaml", "restore lab.tar.gz", "or name yours: kgpu restore -i INVENTORY lab.tar.gz\n"},
+		{"unset", "restore", "which backup? kgpu restore FILE"},
+		{"unset", "restore a b", `one backup at a time, not 2: ["a" "b"]`},
+		{"unset", "upgrade", "which version? kgpu upgrade VERSION"},
+		{"unset", "upgrade 1.37 gpu1", `one version at a time, not 2: ["1.37" "gpu1"]`},
 		{"unset", "up help", "kgpu up --help tells about the command"},
 	} {
 		t.Setenv(inventoryVariable, c.variable)
@@ -51,17 +63,34 @@ func TestLoad(t *testing.T) {
 		flag := *unread[0].(*cli.StringFlag) // which keeps what it read of the variable
 		inventoryFlags = []cli.Flag{&flag}
 		var said strings.Builder
-		app := App("test", Group("", Validate(), Up(), Doctor(), User()))
+		app := App("test", Group("", Validate(), Up(), Upgrade(), Backup(), Restore(), Doctor(), Certs(), User()))
 		app.Writer, app.ErrWriter = &said, io.Discard
 		err := app.Run(flagsFirst(app, append([]string{"kgpu"}, strings.Fields(c.typed)...)))
 		var usage *reason.UsageError
 		if errors.As(err, &usage) {
-			said.WriteString(err.Error())
+			said.WriteString(err.Error() + "\n")
 		} else if err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 		if !strings.Contains(said.String(), c.want) {
 			t.Errorf("%+v says %s", c, said.String())
+		}
+	}
+}
+
+// A backup has the inventory that is missing: who has one is told how to get at it.
+func TestInventoryInABackup(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for typed, want := range map[string]string{
+		"lab.tar.gz": "kgpu restore -i INVENTORY lab.tar.gz. A backup that `kgpu backup` wrote has it, unlike those that control planes make by themselves: " +
+			"`tar -xzf lab.tar.gz inventory.yaml`",
+		"lab.tar.gz.age":         "`age -d -i KEYFILE lab.tar.gz.age | tar -xzf - inventory.yaml`",
+		"--identity key.txt lab": "`age -d -i key.txt lab | tar -xzf - inventory.yaml`",
+	} {
+		app := App("test", Group("", Restore()))
+		app.Writer, app.ErrWriter = io.Discard, io.Discard
+		if err := app.Run(append([]string{"kgpu", "restore", "-i", "none.yaml"}, strings.Fields(typed)...)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", typed, err)
 		}
 	}
 }

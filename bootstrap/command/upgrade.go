@@ -28,7 +28,10 @@ func Upgrade() *cli.Command {
 
 func upgrade(c *cli.Context) error {
 	version := c.Args().First()
-	if c.NArg() > 1 || version == "" && !c.Bool("check") {
+	switch {
+	case c.NArg() > 1:
+		return usagef("one version at a time, not %d: %q", c.NArg(), c.Args().Slice())
+	case version == "" && !c.Bool("check"):
 		return usagef("which version? kgpu upgrade VERSION, such as kgpu upgrade %s", catalog.Default)
 	}
 	if _, err := catalog.Resolve(cmp.Or(version, catalog.Default)); err != nil {
