@@ -2,9 +2,11 @@ package look
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -31,14 +33,31 @@ func Certificates(ctx context.Context, o session.Options) (*report.Certificates,
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled before the hosts had told of their certificates"}
 	}
 	out.Time = time.Now()
+	if v := machine.SetOf(o.Inventory, s.Facts).Versions.Running; !v.IsZero() && v.Minor < plan.RenewsSince {
+		renewedByHand(out)
+	}
 	return out, nil
+}
+
+// renewedByHand says that kgpu renews no certificate of the cluster.
+func renewedByHand(out *report.Certificates) {
+	for _, h := range out.Hosts {
+		for i := range h.Certificates {
+			if c := &h.Certificates[i]; c.Renews == string(machine.ByKgpu) {
+				c.Renews = string(machine.ByNobody)
+			}
+		}
+	}
 }
 
 // certificatesOf asks one host.
 func certificatesOf(ctx context.Context, s *session.Session, h inventory.Host) report.CertifiedHost {
 	out := report.CertifiedHost{Host: h.ID(), Role: string(h.Role), Certificates: []report.HostCertificate{}}
 	if err := s.ConnectAndGather(ctx, h); err != nil {
-		out.Error = err.Error()
+		out.Error = strings.TrimPrefix(err.Error(), h.ID()+": ")
+		if all := reason.All(err); len(all) > 0 {
+			out.Advice = all[0].AdviceLine()
+		}
 		return out
 	}
 	out.Reached = true

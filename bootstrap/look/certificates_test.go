@@ -12,6 +12,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/access/sitetest"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/report/schema/schematest"
@@ -44,13 +45,37 @@ func TestCertificates(t *testing.T) {
 	}
 	var text, object bytes.Buffer
 	must(t, report.PrintCertificates(&text, c, "kgpu certs renew", "kgpu up"))
-	for _, want := range []string{"cp1   CA", "cannot be read", "cp1   API server", "api.example.com", "w1    kubelet", "the kubelet", "w2: "} {
+	for _, want := range []string{"cp1   CA", "cannot be read", "cp1   API server", "api.example.com", "w1    kubelet", "the kubelet",
+		"\nw2: gathering facts: ", "[HOST_FACTS_FAILED]\n    → " + reason.Lookup(reason.FactsFailed).Advice + "\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
 	}
 	must(t, report.CertificatesJSON(&object, c))
 	schematest.Printed(t, "certs", object.String())
+
+	// Of a version whose certificates kgpu does not renew, it does not say so.
+	s.More["cp1"] += "apiserver-image=registry.k8s.io/kube-apiserver:v1.29.15\n"
+	c, err = Certificates(t.Context(), o)
+	must(t, err)
+	if got := c.Hosts[0].Certificates[1]; got.Renews != "nobody" {
+		t.Errorf("of an old control plane: %+v", got)
+	}
+}
+
+// Hosts that cannot be reached are told of once, and what to do about it once for all of them.
+func TestCertificatesOfHostsThatAreAway(t *testing.T) {
+	s, o := sitetest.New(t, "../facts/testdata/worker.txt", "cp1", "w1")
+	s.Servers["cp1"].Stop()
+	s.Servers["w1"].Stop()
+	c, err := Certificates(t.Context(), o)
+	must(t, err)
+	var text bytes.Buffer
+	must(t, report.PrintCertificates(&text, c, "kgpu certs renew", "kgpu up"))
+	if want := c.Hosts[0].Error + "\nw1: " + c.Hosts[1].Error + "\n    → " + reason.Lookup(reason.SSHUnreachable).Advice + "\n"; text.String() != "cp1: "+want ||
+		!strings.HasPrefix(want, "connecting to ") {
+		t.Errorf("printed\n%s", &text)
+	}
 }
 
 func must(t testing.TB, err error) {

@@ -28,6 +28,7 @@ type CertifiedHost struct {
 	Role         string            `json:"role"`
 	Reached      bool              `json:"reached"`
 	Error        string            `json:"error,omitempty"` // why it is not reached
+	Advice       string            `json:"-"`               // what to do about that
 	Certificates []HostCertificate `json:"certificates"`
 }
 
@@ -75,12 +76,19 @@ func PrintCertificates(w io.Writer, c *Certificates, renew, up string) error {
 		p.grid(g)
 		p.say(plain, "", "")
 	}
+	var away []CertifiedHost
 	for _, h := range c.Hosts {
 		switch {
 		case !h.Reached:
-			p.say(red, h.Host+": ", h.Error)
+			away = append(away, h)
 		case len(h.Certificates) == 0:
 			p.say(plain, h.Host+": ", "there are no certificates of Kubernetes")
+		}
+	}
+	for i, h := range away {
+		p.say(red, h.Host+": ", h.Error)
+		if h.Advice != "" && (i == len(away)-1 || away[i+1].Advice != h.Advice) {
+			p.say(bold, "    →", " "+h.Advice)
 		}
 	}
 	c.advice(p, renew, up)
@@ -120,7 +128,7 @@ func (c *Certificates) advice(p *Page, renew, up string) {
 		p.say(plain, "", "A kubelet has not renewed its certificate in time: `journalctl -u kubelet` there says why. When it has ended, `"+up+"` takes its node back in.")
 	}
 	if due[machine.ByNobody] {
-		p.say(plain, "", "Nobody renews a certificate authority, nor the certificate of a kubelet that does not rotate: docs/operations.md, \"Certificates\".")
+		p.say(plain, "", "Nobody renews a certificate authority, the certificate of a kubelet that does not rotate, nor, before Kubernetes 1.30, those of the control plane: docs/operations.md, \"Certificates\".")
 	}
 	if c.Well() {
 		p.say(plain, "", "No certificate ends in the next 60 days without somebody who renews it.")
