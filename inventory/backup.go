@@ -42,7 +42,7 @@ func backupKeys() keys[Backup] {
 // backup decodes the section. It is there for its schedule.
 func backup(d *decoder, f *file, n *yaml.Node, path string) {
 	mapping(d, n, path, backupKeys(), &f.Backup)
-	f.backsUp, f.backsUpWhen = !isNull(n), d.nodes[join(path, "schedule")] != nil
+	f.backsUp, f.backsUpWhen = n.Kind == yaml.MappingNode, d.nodes[join(path, "schedule")] != nil || d.failed(path)
 }
 
 // checkBackup refuses a section that makes no backups, and an older Kubernetes, which has none.
@@ -54,7 +54,7 @@ func (f *file) checkBackup(m catalog.Minor) findings {
 		return found("backup", "backups are for Kubernetes 1.%d and newer, not for %s: leave the section out",
 			catalog.SecuredSince, f.Kubernetes.Version.MinorString())
 	case !f.backsUpWhen:
-		return found("backup", "says where, and not when: add `schedule: daily`")
+		return found("backup", "has no schedule: add `schedule: daily`")
 	}
 	return nil
 }

@@ -16,9 +16,10 @@ type file struct {
 	hostNodes   []*yaml.Node
 	secured     bool  // it has the section security
 	backsUp     bool  // it has the section backup
-	backsUpWhen bool  // and says there when
+	backsUpWhen bool  // and says there when, or something that cannot be read
 	entries     []int // of each host: which entry of the file's list it comes from
 	broken      bool  // the hosts could not all be decoded: checks over all of them would only add noise
+	astray      bool  // what leads to the control planes could not be decoded: nor is it missing
 }
 
 func newFile(path string) *file {

@@ -60,7 +60,8 @@ func (d *decoder) decode(data []byte, now time.Time) *file {
 	d.nodes[""] = root
 	f := newFile(d.file)
 	mapping(d, root, "", fileKeys(), f)
-	f.broken = slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Path == "" || p.Path == "hosts" })
+	f.broken = d.failed("", "hosts")
+	f.astray = d.failed("kubernetes", "kubernetes.virtualIP", "kubernetes.controlPlaneEndpoint")
 	d.hosts(f)
 	for _, p := range f.check(now) {
 		d.failHint(d.nearest(p.path), p.path, hint{p.message, p.suggestion})

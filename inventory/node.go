@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,11 @@ func (d *decoder) failHint(n *yaml.Node, path string, err error) {
 		p.Suggestion = h.suggestion
 	}
 	d.problems = append(d.problems, p)
+}
+
+// failed reports whether something is wrong with one of these values.
+func (d *decoder) failed(paths ...string) bool {
+	return slices.ContainsFunc(d.problems, func(p Problem) bool { return slices.Contains(paths, p.Path) })
 }
 
 // setter puts a value of the file, which is at a path, into a T.

@@ -23,7 +23,7 @@ func (f *file) checkPlanes(planes []Host) findings {
 		return found(last,
 			"%d hosts are control planes: etcd writes each change on a majority of them, %d of %d, which gets slower the more they are: write 1, 3 or 5", n, n/2+1, n)
 	}
-	if k := f.Kubernetes; !k.VirtualIP.IsValid() && k.ControlPlaneEndpoint == "" {
+	if k := f.Kubernetes; !f.astray && !k.VirtualIP.IsValid() && k.ControlPlaneEndpoint == "" {
 		return found(last, "%d hosts are control planes, and nothing leads to whichever works: name a free address of their subnet as `kubernetes.virtualIP`, "+
 			"or what leads to your load balancer as `kubernetes.controlPlaneEndpoint`", n)
 	}
