@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -28,14 +29,26 @@ func set(data []byte, name, value string) ([]byte, error) {
 	}
 	t, quoted := newText(data), `"`+value+`"`
 	var edited []byte
-	switch kubernetes := valueOf(root, "kubernetes"); {
+	byHand := "`kubernetes: {" + name + ": " + quoted + "}`"
+	key, kubernetes := entryOf(root, "kubernetes")
+	if key != nil {
+		byHand = fmt.Sprintf("`%s: %s` below kubernetes, in line %d", name, quoted, key.Line)
+	}
+	switch {
 	case kubernetes == nil:
 		edited = t.insert(len(data), "kubernetes: {"+name+": "+quoted+"}"+t.lineEnd())
 		if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
 			edited = slices.Concat(data, []byte(t.lineEnd()), edited[len(data):])
 		}
-	case kubernetes.Kind != yaml.MappingNode || len(kubernetes.Content) == 0:
+	case isNull(kubernetes) && kubernetes.Value == "": // a line of its own: those below may be comments that are to become settings
+		behind := t.offset(key) + len(t.restOfLine(t.offset(key)))
+		edited = t.insert(behind, t.lineEnd()+strings.Repeat(" ", key.Column+1)+name+": "+quoted)
+	case isNull(kubernetes):
+		edited = t.replace(kubernetes, "{"+name+": "+quoted+"}")
+	case kubernetes.Kind != yaml.MappingNode:
 		edited = nil
+	case len(kubernetes.Content) == 0:
+		edited = t.insert(t.offset(kubernetes)+len("{"), name+": "+quoted)
 	case valueOf(kubernetes, name) != nil:
 		edited = t.replace(valueOf(kubernetes, name), quoted)
 	case kubernetes.Style&yaml.FlowStyle != 0:
@@ -45,23 +58,29 @@ func set(data []byte, name, value string) ([]byte, error) {
 		edited = t.insert(t.offset(first), name+": "+quoted+t.lineEnd()+strings.Repeat(" ", first.Column-1))
 	}
 	if !onlySet(root, edited, name, value) {
-		const detail = "it cannot be set without touching the rest of the file: write it by hand"
-		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "setting kubernetes." + name + " in the inventory", Detail: detail}
+		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "setting kubernetes." + name + " in the inventory",
+			Detail: "it cannot be set without touching the rest of the file: write by hand " + byHand}
 	}
 	return edited, nil
 }
 
 // valueOf is the value of a key; nil if the mapping does not have it.
 func valueOf(mapping *yaml.Node, key string) *yaml.Node {
+	_, value := entryOf(mapping, key)
+	return value
+}
+
+// entryOf is a key of a mapping, with its value; nil if the mapping does not have it.
+func entryOf(mapping *yaml.Node, name string) (key, value *yaml.Node) {
 	if mapping.Kind != yaml.MappingNode {
-		return nil
+		return nil, nil
 	}
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return mapping.Content[i+1]
+		if mapping.Content[i].Value == name {
+			return mapping.Content[i], mapping.Content[i+1]
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // replace puts a text in the place of a scalar on one line; nil if the scalar is written in another way.
@@ -99,6 +118,9 @@ func without(root *yaml.Node, name string) *yaml.Node {
 	out.Content = nil
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
+		if key.Value == "kubernetes" && isNull(value) {
+			continue
+		}
 		if key.Value == "kubernetes" && value.Kind == yaml.MappingNode {
 			rest := *value
 			rest.Content = slices.Clone(value.Content)

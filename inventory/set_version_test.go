@@ -16,7 +16,14 @@ func TestSetVersion(t *testing.T) {
 		"quoted":            {"kubernetes: {allowEndOfLife: true, version: '1.36'}\n" + hosts, "kubernetes: {allowEndOfLife: true, version: \"1.37\"}\n" + hosts},
 		"other keys": {"kubernetes:\n    # ours\n    allowEndOfLife: true\n" + hosts,
 			"kubernetes:\n    # ours\n    version: \"1.37\"\n    allowEndOfLife: true\n" + hosts},
-		"other keys in a line": {"kubernetes: { allowEndOfLife: true }\n" + hosts, "kubernetes: { version: \"1.37\", allowEndOfLife: true }\n" + hosts},
+		"nothing in it":                {"kubernetes:\n" + hosts, "kubernetes:\n  version: \"1.37\"\n" + hosts},
+		"comments in it":               {"kubernetes: # ours\n  # version: 1.36\n" + hosts, "kubernetes: # ours\n  version: \"1.37\"\n  # version: 1.36\n" + hosts},
+		"nothing in it, no line end":   {hosts + "kubernetes:", hosts + "kubernetes:\n  version: \"1.37\""},
+		"nothing in it, CRLF":          {"kubernetes:\r\n" + hosts, "kubernetes:\r\n  version: \"1.37\"\r\n" + hosts},
+		"null":                         {"kubernetes: ~ # later\n" + hosts, "kubernetes: {version: \"1.37\"} # later\n" + hosts},
+		"an empty mapping":             {"kubernetes: {} # later\n" + hosts, "kubernetes: {version: \"1.37\"} # later\n" + hosts},
+		"an empty mapping with blanks": {"kubernetes: { }\n" + hosts, "kubernetes: {version: \"1.37\" }\n" + hosts},
+		"other keys in a line":         {"kubernetes: { allowEndOfLife: true }\n" + hosts, "kubernetes: { version: \"1.37\", allowEndOfLife: true }\n" + hosts},
 	} {
 		got, err := SetVersion([]byte(c.before), "1.37")
 		if err != nil || string(got) != c.after {
@@ -26,17 +33,17 @@ func TestSetVersion(t *testing.T) {
 			t.Errorf("%s, again: %v\n%s", name, err, again)
 		}
 	}
-	for name, before := range map[string]string{
-		"a list":        "- x\n",
-		"no inventory":  "{",
-		"another kind":  "kubernetes: yes\n" + hosts,
-		"empty":         "kubernetes: {}\n" + hosts,
-		"an end":        hosts + "...\n",
-		"a whole line":  "{hosts: [{address: 10.0.0.10}]}\n",
-		"several lines": "kubernetes:\n  version: >-\n    1.36\n" + hosts,
+	for name, c := range map[string]struct{ before, want string }{
+		"a list":         {"- x\n", "write by hand `kubernetes: {version: \"1.37\"}`"},
+		"no inventory":   {"{", "inventory:1:1: "},
+		"another kind":   {"# ours\nkubernetes: yes\n" + hosts, "write by hand `version: \"1.37\"` below kubernetes, in line 2"},
+		"an end":         {hosts + "...\n", "write by hand `kubernetes: {version: \"1.37\"}`"},
+		"a whole line":   {"{hosts: [{address: 10.0.0.10}]}\n", "write by hand `kubernetes: {version: \"1.37\"}`"},
+		"null in a line": {"{kubernetes: , hosts: [{address: 10.0.0.10}]}\n", "write by hand `version: \"1.37\"` below kubernetes, in line 1"},
+		"several lines":  {"kubernetes:\n  version: >-\n    1.36\n" + hosts, "write by hand `version: \"1.37\"` below kubernetes, in line 1"},
 	} {
-		if got, err := SetVersion([]byte(before), "1.37"); err == nil {
-			t.Errorf("%s became\n%s", name, got)
+		if got, err := SetVersion([]byte(c.before), "1.37"); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s became\n%s, %v", name, got, err)
 		}
 	}
 }
