@@ -63,7 +63,7 @@ func checkedArchive(ro RestoreOptions) (*archive.Archive, error) {
 
 func wantedOf(a *archive.Archive) plan.Archive {
 	w := plan.Archive{
-		Sum: a.Sum, CA: a.CA, Cluster: a.Cluster, Kubernetes: a.Kubernetes, Endpoint: a.Endpoint, Encrypted: a.Encrypted, Made: a.Made,
+		Sum: a.Sum, CA: a.CA, Cluster: a.Cluster, Kubernetes: a.Kubernetes, Etcd: a.Etcd, Endpoint: a.Endpoint, Encrypted: a.Encrypted, Made: a.Made,
 		Settings: plan.Settings(a.Settings), Sums: map[string]string{}, Nodes: map[string]string{},
 	}
 	for _, name := range sentFiles {

@@ -34,6 +34,7 @@ type Archive struct {
 	CA         string // hash of the public key of the cluster's CA
 	Cluster    string // its name
 	Kubernetes string // its version
+	Etcd       string // of its etcd
 	Endpoint   string // host:port by which its nodes reach the API server
 	Encrypted  bool   // its Secrets are encrypted
 	Made       time.Time
@@ -93,8 +94,8 @@ func (a Archive) differs(at, key, has, wants string) error {
 }
 
 // On is the inventory of For with the Kubernetes that the cluster comes back with: the archive's, or what hosts that keep theirs have,
-// where it is newer, as after an upgrade: no host goes back. An API server reads what its own version or the minor before it has stored.
-// Source: https://kubernetes.io/releases/version-skew-policy/.
+// where it is newer, as after an upgrade: no host goes back. An API server reads what its own version or the minor before it has stored,
+// and etcd a snapshot of its own minor. Sources: https://kubernetes.io/releases/version-skew-policy/, etcd-io/etcd issue 13070.
 func (a Archive) On(inv *inventory.Inventory, seen map[string]*facts.Host) (*inventory.Inventory, error) {
 	b, err := newIdentified(inv, seen)
 	if err != nil {
@@ -117,7 +118,7 @@ func (a Archive) On(inv *inventory.Inventory, seen map[string]*facts.Host) (*inv
 		case has.IsZero():
 		case h.IsControlPlane() && has.Minor < made.Minor:
 			return nil, a.skewed(h, has, fmt.Sprintf("bring the cluster to Kubernetes 1.%d first, or `kgpu reset` it: then it is made anew", made.Minor))
-		case has.Minor > made.Minor+1:
+		case has.Minor > made.Minor+1 || a.otherEtcd(h, made, has):
 			return nil, a.skewed(h, has, "`kgpu reset` the cluster: then it is made anew with the Kubernetes of the archive, and `kgpu upgrade` takes it from minor to minor")
 		case has.Compare(version) > 0:
 			version = has
@@ -131,6 +132,20 @@ func (a Archive) On(inv *inventory.Inventory, seen map[string]*facts.Host) (*inv
 	}
 	k.Version, k.Pin = version, inventory.PinnedExact
 	return &out, nil
+}
+
+// otherEtcd reports whether the host's etcd is, or will be, of another minor than that of the archive.
+func (a Archive) otherEtcd(h *host, made, has inventory.Version) bool {
+	if c := h.Facts.ControlPlane; c != nil && c.Etcd != "" && a.Etcd != "" {
+		return etcdMinor(c.Etcd) != etcdMinor(a.Etcd)
+	}
+	return made.Minor < etcd36Since && has.Minor >= etcd36Since
+}
+
+// etcdMinor is "3.6" of "3.6.5-0".
+func etcdMinor(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
 func (a Archive) skewed(h *host, has inventory.Version, advice string) error {

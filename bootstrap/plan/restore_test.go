@@ -220,6 +220,7 @@ func TestRestoreAfterAnUpgrade(t *testing.T) {
 		"of a patch":                       {"1.36.1", "", "1.36.3", unharmed, true},
 		"of a minor":                       {"1.35.6", `"1.36"`, "1.36.3", unharmed, true},
 		"of a minor that the file forgot":  {"1.35.6", `"1.35"`, "has 1.36.3, and the inventory wants 1.35", unharmed, false},
+		"with which etcd changed":          {"1.35.6", `"1.36"`, "from minor to minor", func(seen map[string]*facts.Host) { seen["cp1"].ControlPlane.Etcd = "3.6.5-0" }, false},
 		"of two minors":                    {"1.34.9", "", "from minor to minor", unharmed, false},
 		"to this version, then taken back": {"1.37.1", "", "bring the cluster to Kubernetes 1.37 first", unharmed, false},
 		"to a patch that the hosts lack":   {"1.36.9", "", "1.36.9", unharmed, true},
@@ -233,7 +234,8 @@ func TestRestoreAfterAnUpgrade(t *testing.T) {
 		inv, seen := settled(t, threeHosts+containerd+"kubernetes: {version: 1.36.3}\n")
 		seen["cp1"].KubeadmFiles = []string{apiServer}
 		a := backedUp(inv, seen)
-		a.Kubernetes = c.was
+		a.Kubernetes, a.Etcd = c.was, "3.5.26"
+		seen["cp1"].ControlPlane.Etcd = "3.5.30-0"
 		c.harm(seen)
 		file := threeHosts + containerd
 		if c.file != "" {
