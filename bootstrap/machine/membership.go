@@ -33,9 +33,10 @@ type Verdict struct {
 	// Replaces means that the cluster has a node object of the host's former installation, which is deleted before it
 	// joins. Drain means that this node may still have running pods.
 	Replaces, Drain bool
-	// Refused is the reason to leave the host alone, empty if there is none. Detail is the evidence for it.
-	Refused reason.ID
-	Detail  string
+	// Refused is the reason to leave the host alone, empty if there is none. Detail is the evidence for it, and Advice what to do
+	// where that is something else than the reason's.
+	Refused        reason.ID
+	Detail, Advice string
 }
 
 func notMember(why string) Verdict { return Verdict{Membership: NotMember, Why: why} }
@@ -116,7 +117,7 @@ func (s *Set) noControlPlane(m *Machine) Verdict {
 	case r.Plane && !r.Done:
 		return s.afterFormer(m, rejoin("kubeadm join did not come to its end"))
 	case f.Kubelet != nil && !r.Init && s.hasControlPlaneOf(f.Kubelet.CAHash):
-		return refused(reason.ClusterSettingFixed, "%s: the host is a worker of the cluster, and the inventory wants it to be a control plane", s.placeOfRole(m))
+		return s.workerAsPlane(m)
 	case f.Kubelet != nil && !r.Init:
 		return refused(reason.HostForeignCluster, "the host is a worker of the cluster at %s (CA %s)", f.Kubelet.Server, shortHash(f.Kubelet.CAHash))
 	case f.Etcd != nil:
@@ -134,6 +135,15 @@ func (s *Set) noControlPlane(m *Machine) Verdict {
 		return s.afterFormer(m, notMember("the cluster does not have this control plane yet"))
 	}
 	return notMember("there is no control plane yet")
+}
+
+// workerAsPlane refuses a worker that the inventory has as a control plane. One with etcd's data has lost its kubeconfig, and is none.
+func (s *Set) workerAsPlane(m *Machine) Verdict {
+	v := refused(reason.ClusterSettingFixed, "%s: the host is a worker of the cluster, and the inventory wants it to be a control plane", s.placeOfRole(m))
+	if m.Facts.Etcd == nil {
+		v.Advice = fmt.Sprintf("make it a worker in the inventory again; `kgpu remove-worker %s`, then `kgpu add-control-plane %s`, make a control plane of it", m.ID(), m.Address)
+	}
+	return v
 }
 
 // afterFormer adds to a verdict that the cluster has a node of the host's former installation. It refuses a node that is another
@@ -200,7 +210,7 @@ func (s *Set) workerVerdict(m *Machine) Verdict {
 	}
 	switch {
 	case f.ControlPlane != nil && s.planesTrust(f.ControlPlane.CAHash):
-		return refused(reason.ClusterSettingFixed, "%s: the host is a control plane of the cluster, and the inventory wants it to be a worker", s.placeOfRole(m))
+		return s.planeAsWorker(m)
 	case f.ControlPlane != nil:
 		return refused(reason.HostForeignCluster, "the host is the control plane of a cluster of its own: %s", describeCluster(f))
 	case k == nil:
@@ -222,6 +232,19 @@ func (s *Set) workerVerdict(m *Machine) Verdict {
 		return member("") // without the API server nobody knows the nodes, so the host stays a member
 	}
 	return s.memberVerdict(m, ours, adopted)
+}
+
+// planeAsWorker refuses a control plane that the inventory has as a worker.
+func (s *Set) planeAsWorker(m *Machine) Verdict {
+	v := refused(reason.ClusterSettingFixed, "%s: the host is a control plane of the cluster, and the inventory wants it to be a worker", s.placeOfRole(m))
+	v.Advice = "write `role: control-plane` for it again; a cluster whose only control plane is to be another host takes `kgpu reset` and `kgpu up`"
+	another := func(p *Machine) bool {
+		return p.Facts.ControlPlane != nil && p.Facts.ControlPlane.CAHash == m.Facts.ControlPlane.CAHash
+	}
+	if slices.ContainsFunc(s.planes, another) {
+		v.Advice = fmt.Sprintf("write `role: control-plane` for it again; `kgpu remove-control-plane %s`, then `kgpu add-worker %s`, make a worker of it", m.ID(), m.Address)
+	}
+	return v
 }
 
 // planesTrust reports whether the kubelet of one of the control planes trusts this CA.

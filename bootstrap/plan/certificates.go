@@ -41,7 +41,7 @@ func RenewCertificates(inv *inventory.Inventory, seen map[string]*facts.Host) (*
 	}
 	for _, h := range b.planes {
 		if v := b.Verdict(h.Machine); v.Refused != "" || h == b.first && v.Membership != machine.Member {
-			return nil, refuse(cmp.Or(v.Refused, reason.ClusterMissing), h.id, "%s", cmp.Or(v.Detail, v.Why))
+			return nil, &reason.Error{ID: cmp.Or(v.Refused, reason.ClusterMissing), Host: h.id, Doing: "planning", Detail: cmp.Or(v.Detail, v.Why), Advice: v.Advice}
 		}
 	}
 	if err := b.refuseMoved(); err != nil {

@@ -26,9 +26,10 @@ type Change struct {
 
 const (
 	madeAnew   = "leave the key out, and what the cluster was made with counts; a cluster with something else takes `kgpu reset` and `kgpu up`"
-	joinedAnew = "write what runs into the inventory; a worker with something else takes `kgpu remove-worker` and `kgpu add-worker`, a control plane `kgpu reset` and `kgpu up`"
-	byHand     = madeAnew + ". Who changes it by hand, as https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-reconfigure/ says, removes the file that the message names"
-	secured    = madeAnew + ". By hand: docs/security.md, \"A cluster that exists\""
+	joinedAnew = "write what runs into the inventory; a worker with something else takes `kgpu remove-worker` and `kgpu add-worker`, " +
+		"one of several control planes `kgpu remove-control-plane` and `kgpu add-control-plane`, the only one `kgpu reset` and `kgpu up`"
+	byHand  = madeAnew + ". Who changes it by hand, as https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-reconfigure/ says, removes the file that the message names"
+	secured = madeAnew + ". By hand: docs/security.md, \"A cluster that exists\""
 )
 
 // The steps that the cards' offer, and the notebook's, take.

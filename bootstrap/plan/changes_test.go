@@ -306,15 +306,25 @@ func TestNodesOfAnotherKind(t *testing.T) {
 	}
 }
 
-// Two hosts that change their roles are both refused, at what the file says of them.
+// Hosts that change their roles are refused, at what the file says of them, with the commands that make something else of them.
 func TestRolesChanged(t *testing.T) {
-	_, seen := settled(t, settledFile+"runtime: containerd\n", driven())
 	swapped := strings.NewReplacer("role: control-plane", "role: worker", "role: worker", "role: control-plane").Replace(settledFile)
-	found := verdicts(decode(t, swapped), seen, false)
-	for id, place := range map[string]string{"cp1": "inventory.yaml:5:43: hosts[0].role: ", "w1": "inventory.yaml:6:42: hosts[1].role: "} {
-		if v := found[id]; v.Refused != reason.ClusterSettingFixed || !strings.HasPrefix(v.Detail, place) {
-			t.Errorf("%s: %+v", id, v)
+	for _, c := range []struct{ before, after, host, place, advice string }{
+		{settledFile + "runtime: containerd\n", swapped, "cp1", "inventory.yaml:5:43: hosts[0].role: ", "takes `kgpu reset` and `kgpu up`"},
+		{settledFile + "runtime: containerd\n", swapped, "w1", "inventory.yaml:6:42: hosts[1].role: ", "`kgpu remove-worker w1`, then `kgpu add-control-plane 10.0.0.11`"},
+		{fourHosts, strings.NewReplacer("cp1, role: control-plane", "cp1", "cp3, role: control-plane", "cp3").Replace(fourHosts), "cp3", "inventory.yaml:9:15: hosts[3].role: ",
+			"`kgpu remove-control-plane cp3`, then `kgpu add-worker 10.0.0.13`"},
+	} {
+		_, seen := settled(t, c.before, driven())
+		v := verdicts(decode(t, c.after), seen, false)[c.host]
+		if v.Refused != reason.ClusterSettingFixed || !strings.HasPrefix(v.Detail, c.place) || !strings.Contains(v.Advice, c.advice) {
+			t.Errorf("%s: %+v", c.host, v)
 		}
+	}
+	_, seen := settled(t, settledFile+"runtime: containerd\n", driven())
+	seen["w1"].Etcd = &facts.EtcdData{}
+	if v := verdicts(decode(t, swapped), seen, false)["w1"]; v.Refused != reason.ClusterSettingFixed || v.Advice != "" {
+		t.Errorf("a control plane that has lost its kubeconfig: %+v", v)
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *checker) members(machines []Machine) {
 	verdicts := c.set.Verdicts()
 	for _, m := range machines {
 		if v := verdicts[m.ID()]; v.Refused != "" {
-			c.problem(m.ID(), v.Refused, "%s", v.Detail)
+			c.problemWithAdvice(m.ID(), v.Refused, v.Advice, "%s", v.Detail)
 		}
 	}
 }

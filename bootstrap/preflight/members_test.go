@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,14 @@ func TestMembershipProblems(t *testing.T) {
 			cp.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 			w.Kubelet = &facts.Member{Server: "https://10.0.0.10:6443", CAHash: "ca", NodeName: "w1"}
 		}, []string{"w1 HOST_MADE_BY_HAND the host is node w1 of this cluster already, and kgpu did not join it; it fits the inventory"}, nil},
+		{"roles that were exchanged", func(cp, w *facts.Host) {
+			w.ControlPlane, cp.Kubelet = &facts.ControlPlane{CAHash: "ca", Finished: true}, &facts.Member{Server: "https://10.0.0.11:6443", CAHash: "ca", NodeName: "cp1"}
+		}, []string{
+			"cp1 CLUSTER_SETTING_FIXED inventory.yaml:3:43: hosts[0].role: the host is a worker of the cluster, and the inventory wants it to be a control plane: " +
+				"make it a worker in the inventory again; `kgpu remove-worker cp1`, then `kgpu add-control-plane 10.0.0.10`, make a control plane of it",
+			"w1 CLUSTER_SETTING_FIXED inventory.yaml:4:15: hosts[1].role: the host is a control plane of the cluster, and the inventory wants it to be a worker: " +
+				"write `role: control-plane` for it again; a cluster whose only control plane is to be another host takes `kgpu reset` and `kgpu up`",
+		}, []string{"cp1 CLUSTER_SETTING_FIXED", "w1 CLUSTER_SETTING_FIXED"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv := decode(t, "")
@@ -46,7 +55,7 @@ func TestMembershipProblems(t *testing.T) {
 			var got, left []string
 			var ids []string
 			for _, p := range Check(inv, machines, nil) {
-				got, ids = append(got, fmt.Sprintf("%s %s %s", p.Host, p.ID, p.Detail)), append(ids, string(p.ID))
+				got, ids = append(got, strings.TrimSuffix(fmt.Sprintf("%s %s %s: %s", p.Host, p.ID, p.Detail, p.Advice), ": ")), append(ids, string(p.ID))
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)

@@ -77,7 +77,7 @@ const shownSteps = 3
 // drift reports what `kgpu up` would do on a host.
 func (j *reporter) drift(h *Host) {
 	if v, refused := j.todo.Refused[h.Host]; refused {
-		j.problem(h.Host, v.Refused, v.Detail, "")
+		j.problem(h.Host, v.Refused, v.Detail, v.Advice)
 		return // nobody can say what `kgpu up` would do
 	}
 	h.Drift.Known = j.todo.Known

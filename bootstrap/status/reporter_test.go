@@ -175,9 +175,9 @@ func TestEachFaultIsOneProblem(t *testing.T) {
 			todo.Steps = map[string][]Step{"cp1": {{"a/a", "", "x"}, {"b/b", "", "y"}, {"c/c", "", "z"}, {"d/d", "", "q"}, {"e/e", "", "q"}}}
 		}, []string{"cp1  5 steps are to do: a/a (x), b/b (y), c/c (z), 2 more"}},
 		"a host of another cluster": {func(_ *inventory.Inventory, _ []Observed, todo *PendingSteps) {
-			todo.Refused = map[string]machine.Verdict{"10.0.0.11": {Refused: reason.HostForeignCluster, Detail: "the kubelet belongs to another"}}
+			todo.Refused = map[string]machine.Verdict{"10.0.0.11": {Refused: reason.HostForeignCluster, Detail: "the kubelet belongs to another", Advice: "ask its owner"}}
 			todo.Steps = map[string][]Step{"10.0.0.11": {{"a/a", "", "x"}}}
-		}, []string{"10.0.0.11 HOST_FOREIGN_CLUSTER the kubelet belongs to another"}},
+		}, []string{"10.0.0.11 HOST_FOREIGN_CLUSTER the kubelet belongs to another: ask its owner"}},
 		"no plan": {func(_ *inventory.Inventory, _ []Observed, todo *PendingSteps) {
 			*todo = PendingSteps{Err: errors.New("the catalog has no such version")}
 		},
@@ -267,7 +267,7 @@ func TestEachFaultIsOneProblem(t *testing.T) {
 				t.Errorf("well: %t, hosts: %+v", r.Well, r.Hosts)
 			}
 			for i, p := range r.Problems {
-				if got := fmt.Sprintf("%s %s %s", p.Host, p.Reason, p.Text); i >= len(c.want) || !strings.HasPrefix(got, c.want[i]) {
+				if got := fmt.Sprintf("%s %s %s: %s", p.Host, p.Reason, p.Text, p.Advice); i >= len(c.want) || !strings.HasPrefix(got, c.want[i]) {
 					t.Errorf("problem %d: %s", i, got)
 				}
 				if p.Advice == "" || strings.Contains(p.Advice, "\n") {
