@@ -15,6 +15,8 @@ func TestExitStatus(t *testing.T) {
 	must(t, os.WriteFile("named.yaml", []byte("hosts: [{address: 192.0.2.1, name: cp1, role: control-plane}]\n"), 0o600))
 	two := "hosts: [{address: 192.0.2.1, name: cp1, role: control-plane}, {address: 192.0.2.2}]\n"
 	must(t, os.WriteFile("two.yaml", []byte(two), 0o600))
+	three := "kubernetes: {virtualIP: 192.0.2.9}\nhosts: [{address: \"192.0.2.[1-3]\", name: \"cp[1-3]\", role: control-plane}]\n"
+	must(t, os.WriteFile("three.yaml", []byte(three), 0o600))
 	for _, c := range []struct {
 		args []string
 		want int
@@ -60,7 +62,13 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "reset", "-i", "two.yaml", "cp1", "--yes"}, 3}, // the control plane alone
 		{[]string{"kgpu", "remove-worker", "-i", "good.yaml"}, 3},
 		{[]string{"kgpu", "remove-worker", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
-		{[]string{"kgpu", "remove-worker", "-i", "good.yaml", "192.0.2.1", "--yes"}, 3}, // the control plane
+		{[]string{"kgpu", "remove-worker", "-i", "good.yaml", "192.0.2.1", "--yes"}, 3},   // the control plane
+		{[]string{"kgpu", "remove-control-plane", "-i", "three.yaml", "cp2", "--yes"}, 3}, // two would stay
+		{[]string{"kgpu", "add-control-plane", "-i", "good.yaml", "192.0.2.4"}, 3},        // as many would there be
+		{[]string{"kgpu", "add-control-plane", "-i", "good.yaml", "--virtual-ip", "foo", "192.0.2.4", "192.0.2.5"}, 3},
+		{[]string{"kgpu", "add-control-plane", "-i", "good.yaml", "--virtual-ip", "192.0.2.1", "192.0.2.4", "192.0.2.5"}, 3}, // a host's own
+		{[]string{"kgpu", "upgrade", "-i", "good.yaml", "1.29"}, 3},                                                          // out of support
+		{[]string{"kgpu", "upgrade", "-i", "good.yaml", "--check", "1.29"}, 3},
 		{[]string{"kgpu", "render", "good.yaml"}, 3},
 		{[]string{"kgpu", "render", "good.yaml", "--out", "new", "--assume", "debian-3"}, 3},
 		{[]string{"kgpu", "render", "good.yaml", "--out", "new", "--assume", "debian-12"}, 3}, // it has no name

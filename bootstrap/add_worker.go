@@ -79,12 +79,17 @@ func addHosts(ctx context.Context, o Options, by growth, targets []inventory.Tar
 		}
 		o.Limit = append(o.Limit, h.ID())
 	}
+	if by.role == inventory.ControlPlane && len(added) > 0 {
+		if err := mayGrow(len(o.Inventory.ControlPlanes()), len(added)); err != nil {
+			return err
+		}
+	}
 	grow := func() (hosts []inventory.Host, err error) {
 		edited, err := by.in(data, added)
 		if err != nil {
 			return nil, err
 		}
-		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
+		if o.Inventory, err = inventory.DecodeEdited(path, data, edited); err != nil {
 			return nil, err
 		}
 		o.Inventory.Kubernetes.Pin = inventory.NotPinned // an upgrade is for `kgpu up`: a new node gets what the cluster runs
@@ -119,6 +124,20 @@ func addHosts(ctx context.Context, o Options, by growth, targets []inventory.Tar
 		}
 		return rewrite(path, data, edited)
 	})
+}
+
+// mayGrow refuses a number of new control planes after which the cluster could not work with those that it has.
+func mayGrow(has, added int) error {
+	switch n := has + added; {
+	case n == 3 || n == 5:
+		return nil
+	case n < 5:
+		return reason.Usagef("there would be %d control planes: a cluster has 1, 3 or 5; name one more", n)
+	case has == 5:
+		return reason.Usagef("there would be %d control planes: a cluster has 1, 3 or 5", n)
+	default:
+		return reason.Usagef("there would be %d control planes: a cluster has 1, 3 or 5; name %d fewer", n, n-5)
+	}
 }
 
 // pin gives new hosts the keys that they show, where nobody here knows these, and reports whether there are any.

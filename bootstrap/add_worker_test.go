@@ -85,20 +85,24 @@ func TestAddControlPlane(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
 	show := func(*graph.Graph) error { return nil }
-	err := AddControlPlane(t.Context(), o, []inventory.Target{w1}, "", inventory.Way{}, show)
-	if err == nil || !strings.Contains(err.Error(), "2 hosts are control planes") {
-		t.Errorf("a second control plane: %v", err)
-	}
-	err = AddControlPlane(t.Context(), o, []inventory.Target{w1, {Address: "10.0.0.12"}}, "", inventory.Way{}, show)
-	if err == nil || !strings.Contains(err.Error(), "kubernetes.virtualIP") {
-		t.Errorf("three, and nothing leads to them: %v", err)
+	both, v := []inventory.Target{w1, {Address: "10.0.0.12"}}, "10.0.0.100"
+	for _, c := range []struct {
+		what            string
+		hosts           []inventory.Target
+		virtualIP, want string
+	}{
+		{"a second control plane", both[:1], "", "there would be 2 control planes: a cluster has 1, 3 or 5; name one more"},
+		{"three, and nothing leads to them", both, "", "3 hosts are control planes, and nothing leads to whichever works: "},
+		{"the address of one of them", both, "10.0.0.12", "kubernetes.virtualIP: 10.0.0.12 is the address of a host, "},
+	} {
+		var usage *reason.UsageError
+		err := AddControlPlane(t.Context(), o, c.hosts, c.virtualIP, inventory.Way{}, show)
+		if !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.what, err)
+		}
 	}
 	if now := content(t, o.Inventory.Path); now != before || len(s.Did) > 0 {
 		t.Errorf("done: %q; the inventory is\n%s", s.Did, now)
-	}
-	both, v := []inventory.Target{w1, {Address: "10.0.0.12"}}, "10.0.0.100"
-	if err := AddControlPlane(t.Context(), o, both, "10.0.0.12", inventory.Way{}, show); err == nil || !strings.Contains(err.Error(), "10.0.0.12 is the address of a host") {
-		t.Errorf("the address of one of them: %v", err)
 	}
 	if edited, err := (growth{inventory.ControlPlane, v}).in([]byte(before), nil); err != nil || !strings.Contains(string(edited), "virtualIP: \"10.0.0.100\"") {
 		t.Errorf("%v\n%s", err, edited)
@@ -107,10 +111,28 @@ func TestAddControlPlane(t *testing.T) {
 		t.Errorf("the inventory is\n%s", now)
 	}
 	must(t, AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, show))
+	var err error
 	o.Inventory, err = inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
 	must(t, err)
 	if err := AddControlPlane(t.Context(), o, []inventory.Target{{Address: "w1"}}, "", inventory.Way{}, show); err == nil || !strings.Contains(err.Error(), "as a worker") {
 		t.Errorf("a worker: %v", err)
+	}
+}
+
+// There are one, three or five control planes, and whoever names too few or too many new ones is told how many are missing.
+func TestMoreControlPlanes(t *testing.T) {
+	for numbers, want := range map[[2]int]string{
+		{1, 1}: "2 control planes: a cluster has 1, 3 or 5; name one more", {1, 2}: "", {1, 3}: "4 control planes: a cluster has 1, 3 or 5; name one more", {1, 4}: "",
+		{3, 1}: "4 control planes: a cluster has 1, 3 or 5; name one more", {3, 2}: "", {3, 4}: "7 control planes: a cluster has 1, 3 or 5; name 2 fewer",
+		{5, 1}: "6 control planes: a cluster has 1, 3 or 5",
+	} {
+		said := ""
+		if err := mayGrow(numbers[0], numbers[1]); err != nil {
+			said = strings.TrimPrefix(err.Error(), "there would be ")
+		}
+		if said != want {
+			t.Errorf("%v: %q, want %q", numbers, said, want)
+		}
 	}
 }
 

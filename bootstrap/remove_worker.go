@@ -52,8 +52,11 @@ func RemoveControlPlane(ctx context.Context, o Options, r Removal) error {
 			return reason.Usagef("%s is a worker: `kgpu remove-worker %s`", h.ID(), h.ID())
 		}
 	}
-	if len(ids) == len(o.Inventory.ControlPlanes()) {
+	switch stay := len(o.Inventory.ControlPlanes()) - len(ids); {
+	case stay == 0:
 		return noneStays(ids)
+	case stay%2 == 0:
+		return reason.Usagef("%d control planes would stay: a cluster has 1, 3 or 5; name one more", stay)
 	}
 	r.planes = true
 	return o.remove(ctx, r, ids)
@@ -247,7 +250,7 @@ func withoutHosts(path string, ids []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := inventory.Decode(path, edited, inventory.Options{})
+	after, err := inventory.DecodeEdited(path, data, edited)
 	if err != nil {
 		return nil, err
 	}

@@ -243,6 +243,9 @@ func TestPlanesAreNoWorkers(t *testing.T) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
+		if err := RemoveControlPlane(t.Context(), o, leave("cp2")); others != "" && (err == nil || err.Error() != "2 control planes would stay: a cluster has 1, 3 or 5; name one more") {
+			t.Errorf("one of three: %v", err)
+		}
 		all := map[string]string{"": "cp1 is the only control plane: ", planes: "cp1, cp2, cp3 are all of its control planes: "}[others]
 		var usage *reason.UsageError
 		err = RemoveControlPlane(t.Context(), o, leave("10.0.0.10", "cp[2-3]"))

@@ -26,7 +26,7 @@ func Upgrade(ctx context.Context, o Options, version string, show func(*graph.Gr
 	if err := atomicfile.Writable(path); err != nil {
 		return reason.Usagef("the version cannot be written into the file: %v", err)
 	}
-	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
+	if o.Inventory, err = inventory.DecodeEdited(path, data, edited); err != nil {
 		return err
 	}
 	hosts, err := o.Selected()

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -50,6 +51,36 @@ func Decode(name string, data []byte, opts Options) (*Inventory, error) {
 		f.places[key] = fmt.Sprintf("%s:%d:%d", d.file, n.Line, n.Column)
 	}
 	return &f.Inventory, nil
+}
+
+// DecodeEdited reads the text that a command has made of an inventory's. What is wrong with it and not with the original is wrong with
+// the command line, a reason.UsageError; the user's file has no such place.
+func DecodeEdited(name string, original, edited []byte) (*Inventory, error) {
+	inv, err := Decode(name, edited, Options{})
+	if err == nil {
+		return inv, nil
+	}
+	if _, err := Decode(name, original, Options{}); err != nil {
+		return nil, err
+	}
+	return nil, misused(err)
+}
+
+// misused is the error of an inventory that was made of a command line.
+func misused(err error) error {
+	wrong, ok := errors.AsType[Errors](err)
+	if !ok {
+		return err
+	}
+	var said []string
+	for _, p := range wrong {
+		p.File, p.Line = "", 0
+		if strings.HasPrefix(p.Path, "hosts[") { // which the user's file may not have, or has for another
+			p.Path = ""
+		}
+		said = append(said, strings.TrimPrefix(p.String(), ": "))
+	}
+	return &reason.UsageError{Message: strings.Join(said, "\n")}
 }
 
 func (d *decoder) decode(data []byte, now time.Time) *file {

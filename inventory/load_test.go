@@ -62,6 +62,26 @@ func TestHomeIsNotSet(t *testing.T) {
 	}
 }
 
+// What is wrong with an edited text is told without a place in the file, which is its user's; what was wrong before, with it.
+func TestDecodeEdited(t *testing.T) {
+	const good = "hosts:\n- {address: 10.0.0.10, role: control-plane}\n"
+	for _, c := range []struct{ original, edited, usage, invalid string }{
+		{good, good + "kubernetes: {virtualIP: 10.0.0.9}\n", "", ""},
+		{good, good + "kubernetes: {virtualIP: 10.0.0.10}\n", "kubernetes.virtualIP: 10.0.0.10 is the address of a host, at hosts[0]: name one that nobody has", ""},
+		{good, good + "- {address: 10.0.0.11, rule: worker}\n", "unknown key \"rule\" (did you mean \"role\"?)", ""},
+		{"kubernetes: {version: 1}\n" + good, good + "kubernetes: {virtualIP: foo}\n", "", "inventory.yaml:1:23: kubernetes.version: "},
+	} {
+		_, err := DecodeEdited("inventory.yaml", []byte(c.original), []byte(c.edited))
+		usage, said := (*reason.UsageError)(nil), ""
+		if errors.As(err, &usage) {
+			said = err.Error()
+		}
+		if said != c.usage || errors.Is(err, &reason.Error{ID: reason.InventoryInvalid}) != (c.invalid != "") || err != nil && !strings.Contains(err.Error(), c.invalid) {
+			t.Errorf("%q: %v", c.edited, err)
+		}
+	}
+}
+
 func TestSecretResolve(t *testing.T) {
 	getenv := func(name string) (string, bool) {
 		v, ok := map[string]string{"SET": "hunter2", "EMPTY": ""}[name]

@@ -158,12 +158,5 @@ func Template(path, cluster string, ssh DraftSSH, now time.Time) (*Inventory, er
 		Hosts: []DraftHost{{Address: "192.0.2.1", Role: ControlPlane}}, // an address for documentation: RFC 5737
 	}
 	inv, err := Decode(path, draft.Text(), Options{Now: now})
-	if wrong, ok := errors.AsType[Errors](err); ok {
-		var said []string
-		for _, p := range wrong {
-			said = append(said, p.Path+": "+p.Message)
-		}
-		return nil, &reason.UsageError{Message: strings.Join(said, "\n")}
-	}
-	return inv, err
+	return inv, misused(err)
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -9,7 +10,15 @@ import (
 )
 
 var virtualIPFlags = []cli.Flag{
-	&cli.StringFlag{Name: "virtual-ip", Usage: "write `ADDRESS`, a free one of the control planes' subnet, into the inventory as kubernetes.virtualIP"},
+	&cli.StringFlag{
+		Name: "virtual-ip", Usage: "write `ADDRESS`, a free one of the control planes' subnet, into the inventory as kubernetes.virtualIP",
+		Action: func(_ *cli.Context, address string) error {
+			if _, err := netip.ParseAddr(address); err != nil {
+				return usagef("--virtual-ip: %q is not an IP address", address)
+			}
+			return nil
+		},
+	},
 }
 
 // AddControlPlane is kgpu add-control-plane.

@@ -21,10 +21,11 @@ func CheckUpgrade(ctx context.Context, o session.Options, version string) (*repo
 		if err != nil {
 			return nil, err
 		}
-		if data, err = inventory.SetVersion(data, version); err != nil {
+		edited, err := inventory.SetVersion(data, version)
+		if err != nil {
 			return nil, err
 		}
-		if o.Inventory, err = inventory.Decode(o.Inventory.Path, data, inventory.Options{}); err != nil {
+		if o.Inventory, err = inventory.DecodeEdited(o.Inventory.Path, data, edited); err != nil {
 			return nil, err
 		}
 	}

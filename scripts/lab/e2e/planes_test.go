@@ -174,7 +174,7 @@ func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual st
 		}
 	})
 	must(t, "one of two that leave is lost", func(t *testing.T) {
-		if s := kgpu(t, 10, "remove-control-plane", "--yes", "-i", c.inventory, c.addr["w2"]); !strings.Contains(s.stderr.String(), "2 hosts are control planes") {
+		if s := kgpu(t, 3, "remove-control-plane", "--yes", "-i", c.inventory, c.addr["w2"]); !strings.Contains(s.stderr.String(), "2 control planes would stay") {
 			t.Errorf("two control planes are left: %s", s.stderr.String())
 		}
 		l.verb(t, "kill", "w2")
