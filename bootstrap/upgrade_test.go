@@ -12,6 +12,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/look"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -116,8 +117,42 @@ func TestCheckUpgrade(t *testing.T) {
 	if content(t, o.Inventory.Path) != before || len(s.Did) > 0 {
 		t.Errorf("done: %q", s.Did)
 	}
+	s.At["cp1 deprecated"] = func(*sshtest.Exec) int { return 1 }
+	if _, err := look.CheckUpgrade(t.Context(), o.Options, ""); !errors.Is(err, &reason.Error{ID: reason.FactsFailed}) {
+		t.Errorf("no API server tells: %v", err)
+	}
 	s.Joined["cp1"] = false
 	if _, err := look.CheckUpgrade(t.Context(), o.Options, ""); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		t.Errorf("without a cluster: %v", err)
+	}
+}
+
+// Each API server counts for itself: all are asked, and who did not tell is named. What two of them tell is told once.
+func TestCheckUpgradeOfThree(t *testing.T) {
+	s, o, _ := planes(t)
+	s.At["cp2 deprecated"] = func(e *sshtest.Exec) int {
+		fmt.Fprint(e.Stdout, "kgpu-deprecated=1\napi=example.com v1 widgets 1.40\nobject=widgets kubectl a/b\napi=- v1 gadgets 1.39\nend=1\n")
+		return 0
+	}
+	const all = "[gadgets.v1 [] widgets.v1.example.com [a/b (kubectl)]]"
+	for _, c := range []struct {
+		harm                func()
+		asked, silent, told string
+	}{
+		{func() {}, "[cp1 cp2 cp3]", "[]", all},
+		{func() { s.Joined["cp3"] = false }, "[cp1 cp2]", "[]", all}, // it has none yet
+		{func() { s.At["cp1 deprecated"] = func(*sshtest.Exec) int { return 1 } }, "[cp2]", "[cp1]", all},
+		{func() { s.Joined["cp3"] = true; delete(s.At, "cp1 deprecated"); s.Servers["cp2"].Stop() }, "[cp1 cp3]", "[cp2]", "[widgets.v1.example.com []]"},
+	} {
+		c.harm()
+		check, err := look.CheckUpgrade(t.Context(), o.Options, "")
+		must(t, err)
+		var told []string
+		for _, d := range check.Deprecated {
+			told = append(told, d.String(), fmt.Sprint(d.Objects))
+		}
+		if fmt.Sprint(check.Asked) != c.asked || fmt.Sprint(check.Silent) != c.silent || fmt.Sprint(told) != c.told {
+			t.Errorf("asked %v, not %v: %q, want %v, %v, %v", check.Asked, check.Silent, told, c.asked, c.silent, c.told)
+		}
 	}
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the versions of APIs that are to be removed and that somebody asked this control plane's API server for since it started, and
-# the objects that were last written by them: lines between kgpu-deprecated=1 and end=1. api=GROUP VERSION RESOURCE REMOVED, of which
+# Prints the versions of APIs that are to be removed and that somebody asked this host's own API server for since it started, as each
+# counts for itself, and the objects that were last written by them: lines between kgpu-deprecated=1 and end=1. api=GROUP VERSION RESOURCE REMOVED, of which
 # GROUP is - for the core's; object=RESOURCE WHO NAMESPACE/NAME, at most 50 of each. What is deprecated and stays is left out: the cluster
 # itself asks for endpoints.v1, and the API server does not count by client. It is read by `bash -s`, and changes nothing.
 # Source: https://kubernetes.io/blog/2025/04/24/endpoints-deprecation
@@ -8,7 +8,7 @@
 export HOME=/proc/kgpu-no-home
 
 kube() {
-  timeout 60 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=30s "$@" </dev/null
+  timeout 60 kubectl --kubeconfig /etc/kubernetes/admin.conf --server "https://$(api_server)" --request-timeout=30s "$@" </dev/null
 }
 
 # label NAME LINE prints the value of a metric's label; only what can be part of a name is one.

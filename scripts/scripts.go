@@ -37,10 +37,10 @@ func Pods() []byte {
 	return script("pods.sh")
 }
 
-// Deprecated returns the script that prints the versions of APIs that are to be removed and are in use; it wants to be the standard input
-// of `bash -s`, run by root on the control plane.
+// Deprecated returns the script that prints the versions of APIs that are to be removed and are in use, as the host's own API server
+// counts them; it wants to be the standard input of `bash -s`, run by root on a control plane.
 func Deprecated() []byte {
-	return script("deprecated.sh")
+	return script("lib/static-pods.sh", "deprecated.sh")
 }
 
 // Status returns the script that prints what a host reaches over the pod network, and on the control plane what the API server

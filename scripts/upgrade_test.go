@@ -244,7 +244,7 @@ func TestSnapshot(t *testing.T) {
 	s.holds(dir+"etcd-1.36.3.db", "another")
 }
 
-// TestDeprecated: what the API server counts is told, with the objects that were last written by it; what no version
+// TestDeprecated: what the host's own API server counts is told, with the objects that were last written by it; what no version
 // takes away is not, nor a name that is none.
 func TestDeprecated(t *testing.T) {
 	t.Parallel()
@@ -256,7 +256,9 @@ func TestDeprecated(t *testing.T) {
 		metric+`{group="",removed_release="",resource="endpoints",subresource="",version="v1"} 1`+"\n"+
 		metric+`{group="",removed_release="1.40",resource="$(reboot)",subresource="",version="v1"} 1`+"\n"+
 		metric+`{group="",removed_release="1.40",resource="widgets",subresource="",version="v1"} 0`+"\n")
+	s.write("etc/kubernetes/manifests/kube-apiserver.yaml", "    - --advertise-address=10.0.0.11\n    - --tls-cert-file=/etc/kubernetes/pki/apiserver.crt\n")
 	s.stub("kubectl", `#!/bin/bash
+[[ "$*" == *"--server https://10.0.0.11:6443 "* ]] || exit 1
 case "$*" in
 *"get --raw /metrics") cat /metrics ;;
 *"get flowschemas.v1beta3.flowcontrol.apiserver.k8s.io --all-namespaces"*'eq .apiVersion "flowcontrol.apiserver.k8s.io/v1beta3"'*) printf 'object=flowschemas kubectl /mine\n%.0s' 1 2 ;;

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Deprecated is a version of an API that is to be removed and that somebody has asked the API server for since that started.
+// Deprecated is a version of an API that is to be removed and that somebody has asked an API server for since that started.
 type Deprecated struct {
 	Group, Version, Resource string   // policy, v1beta1, podsecuritypolicies; the core's group is empty
 	Removed                  string   // the minor that does not have it any more: 1.37
@@ -40,10 +40,25 @@ func ParseDeprecated(output []byte) ([]Deprecated, error) {
 			}
 		}
 	}
+	return out, nil
+}
+
+// MergeDeprecated is what several API servers tell: each knows of itself only what it was asked for, and all know the same objects.
+func MergeDeprecated(told ...[]Deprecated) []Deprecated {
+	var out []Deprecated
+	for _, d := range slices.Concat(told...) {
+		at := slices.IndexFunc(out, func(other Deprecated) bool { return other.String() == d.String() })
+		switch {
+		case at < 0:
+			out = append(out, d)
+		case len(out[at].Objects) == 0:
+			out[at].Objects = d.Objects
+		}
+	}
 	slices.SortFunc(out, func(a, b Deprecated) int {
 		return cmp.Or(cmp.Compare(a.Removed, b.Removed), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Version, b.Version))
 	})
-	return out, nil
+	return out
 }
 
 // String is the API as kubectl takes it: podsecuritypolicies.v1beta1.policy.

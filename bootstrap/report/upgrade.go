@@ -12,10 +12,11 @@ import (
 
 // UpgradeCheck is what is to be known before Kubernetes is upgraded.
 type UpgradeCheck struct {
-	Running    catalog.Version
-	Rounds     []catalog.Version  // the versions that the cluster comes to, one after the other; none: it has the version
-	Deprecated []facts.Deprecated // versions of APIs that somebody uses and newer minors do not have
-	Took       []NodeTime         // the last time
+	Running       catalog.Version
+	Rounds        []catalog.Version  // the versions that the cluster comes to, one after the other; none: it has the version
+	Asked, Silent []string           // the control planes whose API servers told what they were asked for, and the others
+	Deprecated    []facts.Deprecated // versions of APIs that somebody uses and newer minors do not have
+	Took          []NodeTime         // the last time
 }
 
 // NodeTime is how long a node was without pods.
@@ -45,12 +46,26 @@ func PrintUpgradeCheck(w io.Writer, c *UpgradeCheck) error {
 		}
 	}
 	if gone == 0 {
-		p.say(green, "Nothing that was asked of the API server since it started is gone in a version on the way.", "")
+		p.say(green, "Nothing that was asked of "+c.asked()+" is gone in a version on the way.", "")
+	}
+	if len(c.Silent) > 0 {
+		p.say(yellow, "warning:", " not asked: "+strings.Join(c.Silent, ", ")+". Each API server knows only what it was asked itself: run `kgpu upgrade --check` again when all answer")
 	}
 	for _, n := range c.Took {
 		p.say(plain, "", "the last time, "+printable.Line(n.Node)+" was without pods for "+n.Took.Round(time.Second).String())
 	}
 	return p.to.err
+}
+
+// asked names the API servers that told.
+func (c *UpgradeCheck) asked() string {
+	switch {
+	case len(c.Asked)+len(c.Silent) == 1:
+		return "the API server since it started"
+	case len(c.Asked) == 1:
+		return "the API server of " + c.Asked[0] + " since it started"
+	}
+	return "the API servers of " + strings.Join(c.Asked, ", ") + " since they started"
 }
 
 // removes reports whether a version on the way does not have the API.

@@ -119,6 +119,9 @@ func (s *Site) Exec(host string, e *sshtest.Exec) int {
 		return 0
 	}
 	if bytes.Contains(script, []byte("echo kgpu-deprecated=1")) {
+		if at := s.At[host+" deprecated"]; at != nil {
+			return at(e)
+		}
 		fmt.Fprint(e.Stdout, "kgpu-deprecated=1\napi=example.com v1 widgets 1.40\nend=1\n")
 		return 0
 	}
