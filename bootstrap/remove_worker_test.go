@@ -75,7 +75,7 @@ func TestRemoveWorker(t *testing.T) {
 	if want := []string{"cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset"}; !slices.Equal(s.Did, want) {
 		t.Errorf("did %q, want %q", s.Did, want)
 	}
-	if len(asked) != 1 || fmt.Sprint(asked[0]) != "{w2 it leaves the cluster [ml/train-0 web/shop] [ml/train-0]}" {
+	if len(asked) != 1 || fmt.Sprint(asked[0]) != "{w2 it leaves the cluster [ml/train-0 web/shop] [ml/train-0] false}" {
 		t.Errorf("asked about %+v", asked)
 	}
 	wantFile(t, o, w2Entry)
