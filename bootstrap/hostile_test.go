@@ -23,6 +23,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/access/sitetest"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
@@ -313,7 +314,9 @@ func TestListOfPodsWithoutEnd(t *testing.T) {
 		}
 		s := &story{Session: open, want: o}
 		defer s.Close()
-		drain := &graph.Step{Ref: graph.Ref{Host: o.Inventory.Hosts[0].ID(), ID: "node/drain/cp"}, Drains: "cp"}
+		id := o.Inventory.Hosts[0].ID()
+		s.Facts[id].ControlPlane, s.Facts[id].Cluster = &facts.ControlPlane{}, &facts.Cluster{} // its API server answers
+		drain := &graph.Step{Ref: graph.Ref{Host: id, ID: "node/drain/cp"}, Drains: "cp"}
 		return s.agreed(context.Background(), &graph.Graph{Steps: []*graph.Step{drain}})
 	})
 	if !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) {
