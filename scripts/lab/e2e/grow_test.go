@@ -20,7 +20,7 @@ func (c *cluster) growsToThree(t *testing.T, d desired, virtual string) {
 		return c.k(t, "get", "nodes", "cp1", "w3", "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].lastTransitionTime}{"\n"}{end}`)
 	}
 	before := readySince()
-	if s := kgpu(t, 10, "add-control-plane", "--yes", "-i", c.inventory, c.addr["w1"], c.addr["w2"]); !strings.Contains(s.stderr.String(), "kubernetes.virtualIP") {
+	if s := kgpu(t, 3, "add-control-plane", "--yes", "-i", c.inventory, c.addr["w1"], c.addr["w2"]); !strings.Contains(s.stderr.String(), "kubernetes.virtualIP") {
 		t.Errorf("without an address: %s", s.stderr.String())
 	}
 	kgpu(t, 0, "add-control-plane", "--yes", "-i", c.inventory, "--virtual-ip", virtual, c.addr["w1"], c.addr["w2"])
