@@ -153,6 +153,12 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatalf("%v; did %q", err, s.Did)
 	}
 	ro.Sure = func(*graph.Graph, *archive.Archive) error { return nil }
+	was := s.More["cp1"]
+	s.More["cp1"] = strings.Replace(was, "v1.36.3", "v1.38.0", 1)
+	if err := Restore(t.Context(), o, ro); !errors.Is(err, &reason.Error{ID: reason.KubernetesSkew}) || len(s.Did) > 0 {
+		t.Fatalf("two minors: %v; did %q", err, s.Did)
+	}
+	s.More["cp1"] = was
 	must(t, Restore(t.Context(), o, ro))
 	for _, step := range []string{"cp1 restore/begin", "cp1 restore/data", "w1 restore/kubelet", "cp1 restore/end"} {
 		if !slices.Contains(s.Did, step) {

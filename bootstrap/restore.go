@@ -97,10 +97,12 @@ func restorePlanes(ctx context.Context, o Options, ro RestoreOptions, a *archive
 	s.TolerateWorkers = true
 	err = session.Change{
 		Leftover: (*session.Session).Attach,
-		Check: func(ctx context.Context) (err error) {
-			if s.Inventory, err = wanted.On(s.Inventory, s.Facts); err != nil {
+		Check: func(ctx context.Context) error {
+			comesBack, err := wanted.On(s.Inventory, s.Facts)
+			if err != nil {
 				return err
 			}
+			s.Inventory = comesBack
 			return s.preflightPlanes(ctx)
 		},
 		Plan: func() (*graph.Graph, error) { return plan.Restore(s.Inventory, s.Facts, wanted) },
