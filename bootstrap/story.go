@@ -28,8 +28,9 @@ type Options struct {
 	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
 	Adopt      bool     // take over what was made by hand, where that is safe
 
-	// Agree is asked before nodes are drained: an error ends the story, and what was done by then stays as it is. It need not bother anybody where no
-	// node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being drained.
+	// Agree is asked before nodes are drained: an error ends the story, and what was done by then stays as it is. It need not bother
+	// anybody where no node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being
+	// drained.
 	Agree          func([]session.Disruption) (agreed bool, err error)
 	Opened         func(access.Notebook) // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 	MaxUnavailable int                   // nodes that may be drained at the same time; zero: one

@@ -305,6 +305,11 @@ func TestRestoreThatIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	unread := a
+	unread.Kubernetes = "new"
+	if _, err := unread.For(inv); !errors.Is(err, &reason.Error{ID: reason.BackupDamaged}) { // before any host is asked
+		t.Errorf("a version that cannot be: %v", err)
+	}
 	if _, err := a.For(decode(t, threeHosts+strings.Replace(containerd, "flannel", "calico", 1))); !errors.Is(err, &reason.Error{ID: reason.ClusterSettingFixed}) {
 		t.Errorf("another network: %v", err)
 	}
