@@ -273,3 +273,24 @@ func TestPackagesThatStayBroken(t *testing.T) {
 		}
 	})
 }
+
+// What dpkg and apt say may fill a pipe: whoever looks for the first line of a kind finds it nevertheless.
+func TestDpkgThatSaysALot(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.ok(s.script(`
+for log in "$KGPU_STEP/configure.log" "$apt_log"; do
+  {
+    printf 'dpkg: error processing package one (--configure):\n installed one package post-installation script subprocess returned error exit status 1\n'
+    echo 'E: Sub-process /usr/bin/dpkg returned an error code (1)'
+    for _ in {1..20000}; do echo 'E: No space left on device, or something else that is said again and again'; done
+  } >"$log"
+done
+[[ $(dpkg_said 'No space left') == 'E: No space'* ]]
+if dpkg_said nonsense; then exit 1; fi
+[[ $(dpkg_error "$apt_log") == 'dpkg: error processing package one (--configure): installed one package'* ]]
+sed -i 1,2d "$apt_log"
+[[ $(dpkg_error "$apt_log") == 'E: Sub-process'* ]]
+: >"$apt_log"
+[[ $(dpkg_error "$apt_log") == 'it ended badly' ]]`))
+}

@@ -102,9 +102,9 @@ put_file /etc/containerd/config.toml 644 <<<ours
 put_file /etc/docker/daemon.json 644 <<<ours
 unit_outdated containerd.service
 systemctl restart -- containerd.service
-! unit_outdated containerd.service
+if unit_outdated containerd.service; then exit 1; fi
 systemctl start -- docker.service
-! unit_outdated docker.service`))
+if unit_outdated docker.service; then exit 1; fi`))
 }
 
 // The docker of a host's owner goes on after reset: it must not look for a runtime that is gone.
@@ -153,8 +153,16 @@ func TestContainersOfDocker(t *testing.T) {
 	s := newSandbox(t)
 	s.ok(s.script(`
 mkfifo /tmp/ends
-(exec -a /usr/bin/containerd-shim-runc-v2 bash -c read bash -namespace moby -id 0123 </tmp/ends >/dev/null 2>&1) &
+shim='exec -a /usr/bin/containerd-shim-runc-v2 bash -c "read; true" bash -namespace moby -id 0123'
+unshare --net bash -c "$shim" </tmp/ends >/dev/null 2>&1 &
+theirs=$!
 exec 5>/tmp/ends
+until grep -qs containerd-shim "/proc/$theirs/cmdline" && ! in_own_network "/proc/$theirs"; do
+  kill -0 "$theirs"
+  sleep 0.1
+done
+if docker_would_end; then exit 1; fi # of a docker in a container
+bash -c "$shim" </tmp/ends >/dev/null 2>&1 5>&- &
 for _ in {1..50}; do
   if docker_would_end; then exit 0; fi
   sleep 0.1

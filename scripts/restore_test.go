@@ -261,6 +261,35 @@ esac
 	lacks(t, s.calls(), "kubeadm") // or a control plane that was restored is restored again
 }
 
+// What looks like etcd in a pod is this control plane's only if it has the host's network: another one may run in a container.
+func TestProgramsOfTheControlPlane(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.ok(s.script(`
+mkfifo /tmp/ends
+unshare --net bash -c 'read; true' </tmp/ends &
+theirs=$!
+exec 5>/tmp/ends
+while in_own_network "/proc/$theirs"; do sleep 0.1; done
+kill -0 "$theirs"
+process() { # NAME CGROUP PID
+  rm -rf /tmp/process
+  mkdir -p /tmp/process/ns
+  printf '%s\n' "$1" >/tmp/process/comm
+  printf '0::%s\n' "$2" >/tmp/process/cgroup
+  ln -s "/proc/$3/ns/net" /tmp/process/ns/net
+}
+pod=/kubepods.slice/kubepods-burstable.slice/cri-containerd-0123.scope
+process etcd "$pod" "$$"
+of_control_plane /tmp/process
+process etcd "$pod" "$theirs"
+if of_control_plane /tmp/process; then exit 1; fi
+process etcd /system.slice/etcd.service "$$"
+if of_control_plane /tmp/process; then exit 1; fi
+process nginx "$pod" "$$"
+if of_control_plane /tmp/process; then exit 1; fi`))
+}
+
 // TestRestoreEnds when the cluster knows which nodes are there: one that is ready by the data, and silent, is waited for.
 func TestRestoreEnds(t *testing.T) {
 	t.Parallel()

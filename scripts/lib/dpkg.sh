@@ -131,15 +131,15 @@ dpkg_repair() {
 
 # dpkg_said PATTERN prints the first line that dpkg, or then apt, said of it.
 dpkg_said() {
-  cat "$KGPU_STEP/configure.log" "$apt_log" | grep -m 1 -E "$1"
+  grep -hE -- "$1" "$KGPU_STEP/configure.log" "$apt_log" | sed -n 1p # reads on to the end: a pipe that breaks is a failure, too
 }
 
 # dpkg_error FILE... prints the first error of dpkg with what it says about it, or else apt's.
 dpkg_error() {
   local text
-  text=$(cat "$@" | sed -nE '/^dpkg: error/{N;s/\n */ /;p;q}')
-  [[ -n $text ]] || text=$(cat "$@" | grep -m 1 '^E: ') || text='it ended badly'
-  printf '%s\n' "$text"
+  text=$(sed -nE '/^dpkg: error/{N;s/\n */ /;p;q}' "$@")
+  [[ -n $text ]] || text=$(sed -n '/^E: /{p;q}' "$@")
+  printf '%s\n' "${text:-it ended badly}"
 }
 
 # dpkg_unpack_again [-o OPTION] PACKAGE... has apt fetch packages once more. They are whose they were: nothing is recorded, and nothing

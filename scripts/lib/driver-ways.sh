@@ -66,7 +66,7 @@ way_newer() {
   for name in "${parts[@]}"; do
     if [[ $name == *"-$running" ]]; then prefix=${name%"$running"}; fi
   done
-  way_kernel=$(apt-cache "${way_options[@]}" show --no-all-versions "$meta" 2>/dev/null | sed -nE '/^Depends:/{s/.*[ ,]'"$prefix"'([0-9][^ ,|]*).*/\1/p;q}')
+  way_kernel=$(apt-cache "${way_options[@]}" show --no-all-versions "$meta" 2>/dev/null | sed -nE '/^Depends:/{s/.*[ ,]'"$prefix"'([0-9][^ ,|]*).*/\1/p}')
   if [[ -z $prefix || -z $way_kernel ]]; then
     way_said="$meta is not offered"
     return 1

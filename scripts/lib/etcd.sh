@@ -34,11 +34,12 @@ planes_off() {
   fail RESTORE_FAILED "etcd or the API server does not end: processes ${left[*]}"
 }
 
-# of_control_plane PROCESS tells whether it is one of the programs of the control plane, in a pod.
+# of_control_plane DIRECTORY tells whether a process, by its directory in /proc, is one of the programs of this host's control plane, in a
+# pod.
 of_control_plane() {
   local name
   { read -r name <"$1/comm"; } 2>/dev/null || return 1
-  [[ $name == @(etcd|kube-apiserver|kube-controller|kube-scheduler) ]] && grep -q kubepods "$1/cgroup" 2>/dev/null
+  [[ $name == @(etcd|kube-apiserver|kube-controller|kube-scheduler) ]] && in_own_network "$1" && grep -q kubepods "$1/cgroup" 2>/dev/null
 }
 
 # etcd_keep moves the data that etcd has aside, once for each restore: kgpu reset removes it.

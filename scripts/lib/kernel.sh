@@ -19,7 +19,7 @@ load_module() {
 module_there() {
   local module=${1//-/_}
   [[ -d /sys/module/$module ]] || grep -qE "[[:blank:]]$module\$" /proc/filesystems ||
-    modprobe --show-depends -- "$1" 2>/dev/null | grep -qE "^builtin ${module//_/[-_]}( |\$)"
+    modprobe --show-depends -- "$1" 2>/dev/null | grep -E "^builtin ${module//_/[-_]}( |\$)" >/dev/null
 }
 
 # module_fails NAME DETAIL ends the step: somebody keeps the module out, or else it cannot be had.

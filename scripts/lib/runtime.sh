@@ -89,5 +89,5 @@ docker_rules() {
 # images_synced CRI_SOCKET tells whether a runtime has what it unpacks of an image on the disk before the image counts as pulled. docker
 # never has, and containerd where it is new enough (1.7.14).
 images_synced() {
-  [[ $1 == *containerd.sock ]] && timeout 30 containerd config dump 2>/dev/null | containerd_settings | grep -qx image_pull_with_sync_fs=true
+  [[ $1 == *containerd.sock ]] && timeout 30 containerd config dump 2>/dev/null | containerd_settings | grep -x image_pull_with_sync_fs=true >/dev/null
 }

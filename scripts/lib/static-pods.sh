@@ -2,16 +2,23 @@
 # The static pods of a control plane, by their processes and manifests.
 
 # static_pod NAME prints what tells the process of a static pod from all others: the boot, its number, and when it began. It prints
-# nothing where the pod does not run. Such pods have the host's network, unlike those of a cluster within a container.
+# nothing where the pod does not run.
 static_pod() {
   local dir
   local -a words
   for dir in /proc/[0-9]*; do
     { mapfile -d '' -t words <"$dir/cmdline"; } 2>/dev/null || continue
-    [[ ${words[0]:-} == "$1" && "${words[*]}" == */etc/kubernetes/* && $dir/ns/net -ef /proc/self/ns/net ]] || continue
+    [[ ${words[0]:-} == "$1" && "${words[*]}" == */etc/kubernetes/* ]] || continue
+    in_own_network "$dir" || continue
     process_identity "${dir##*/}"
     return
   done
+}
+
+# in_own_network DIRECTORY tells whether a process, by its directory in /proc, has the host's own network, as docker and static pods do.
+# What runs in a container, such as the control plane of a cluster that kind made, is none of the host's.
+in_own_network() {
+  [[ $1/ns/net -ef /proc/self/ns/net ]]
 }
 
 # process_identity PID prints the boot, the number of a process, and when it began, in ticks since the boot. One that has ended, and

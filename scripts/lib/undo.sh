@@ -156,15 +156,15 @@ undo_restarts() {
   done
 }
 
-# docker_would_end tells whether containers would end with docker: one that runs has a process of containerd's beside it. A unit
-# of docker's may end with that of containerd, whose own containers go on.
+# docker_would_end tells whether containers would end with docker: one that runs has a process of containerd's beside it, in the
+# host's network. A unit of docker's may end with that of containerd, whose own containers go on.
 docker_would_end() {
   local process
   local -a words
   if grep -qsE '"live-restore"[[:space:]]*:[[:space:]]*true' /etc/docker/daemon.json; then return 1; fi
   for process in /proc/[0-9]*; do
     { mapfile -d '' -t words <"$process/cmdline"; } 2>/dev/null || continue
-    if [[ ${words[0]:-} == *containerd-shim* && " ${words[*]} " == *' moby '* ]]; then return 0; fi
+    if [[ ${words[0]:-} == *containerd-shim* && " ${words[*]} " == *' moby '* ]] && in_own_network "$process"; then return 0; fi
   done
   return 1
 }

@@ -74,7 +74,7 @@ if ! kept; then
   wait_deployment notebook
 fi
 output token <<<"$token"
-kube -n "$namespace" get pods -l "$mine" -o go-template="$node_template" | head -n 1 >"$KGPU_STEP/node" ||
+kube -n "$namespace" get pods -l "$mine" -o go-template="$node_template" | sed -n 1p >"$KGPU_STEP/node" ||
   fail_transient API_UNREACHABLE 'the node of the notebook cannot be read'
 output node <"$KGPU_STEP/node"
 for what in 'service={.spec.clusterIP}:{.spec.ports[0].port}' 'port={.spec.ports[0].nodePort}'; do

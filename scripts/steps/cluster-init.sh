@@ -76,7 +76,7 @@ drop_tokens() {
 # restore_init gives the cluster that kubeadm init makes the identity and the data of the archive.
 restore_init() {
   local image
-  image=$(kubeadm config images list --config "$config" 2>/dev/null | grep -m 1 '/etcd:') || fail RESTORE_FAILED 'kubeadm names no image of etcd'
+  image=$(kubeadm config images list --config "$config" 2>/dev/null | grep '/etcd:') || fail RESTORE_FAILED 'kubeadm names no image of etcd'
   etcd_tools "$image" "$socket" "$restore_dir/tools" etcdutl || fail RESTORE_FAILED "$tools_missing"
   etcd_make "$restore_dir/tools" "$(value node)" "$(value address)" "$(value peers)" "$(value token)"
   etcd_place
