@@ -35,7 +35,7 @@ type Options struct {
 	Opened         func(access.Notebook) // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 	MaxUnavailable int                   // nodes that may be drained at the same time; zero: one
 	DrainTimeout   time.Duration         // how long pods have to leave a node; zero: as long as the step
-	SkipBusy       bool                  // an upgrade leaves nodes whose pods hold GPUs for later
+	SkipBusy       bool                  // nodes whose pods hold GPUs are drained for nothing, and left for later
 	Now            func() time.Time      // the clock; nil: this machine's
 }
 

@@ -228,7 +228,7 @@ func (s *story) plan() (*graph.Graph, error) {
 	return selected, err
 }
 
-// findBusy notes the pods that hold GPUs with the hosts of their nodes, if an upgrade is to leave those alone. A notebook is nobody's
+// findBusy notes the pods that hold GPUs with the hosts of their nodes, if those are to be left alone. A notebook is nobody's
 // work that cannot begin anew.
 func (s *story) findBusy(ctx context.Context) error {
 	if !s.want.SkipBusy || machine.ClusterOf(s.Inventory, s.Facts) == nil {

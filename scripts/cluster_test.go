@@ -61,6 +61,7 @@ esac
 [[ $* != */dev/tcp/* ]] || exit 0
 exec /usr/bin/timeout "$@"
 `)
+	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
 	s.value("criSocket", "unix:///run/containerd/containerd.sock")
 	s.value("endpoint", "10.0.0.10:6443")
 	s.value("node", "w1")
@@ -87,6 +88,21 @@ func TestInit(t *testing.T) {
 	lacks(t, calls+r.output, "hidden-secret")
 	s.ok(s.step("cluster-init"))
 	lacks(t, s.calls(), "kubeadm") // or a finished control plane was touched
+}
+
+// A kubelet that somebody stopped runs again, now and at boot where kgpu had it so. Of one that was taken over its owner decides that.
+func TestStoppedKubelet(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[string]string{"": "loaded,active,enabled\n", "record adopted worker": "loaded,active,disabled\n"} {
+		s := clusterHost(t)
+		s.ok(s.script(before))
+		s.write("var/units/kubelet.service", "loaded,failed,disabled\n")
+		s.twice("kube-start")
+		s.holds("var/units/kubelet.service", want)
+	}
+	s := clusterHost(t)
+	s.remove("var/units/kubelet.service")
+	s.fails(s.step("kube-start"), 1, "STEP_FAILED")
 }
 
 func TestInitAfterOneThatDied(t *testing.T) {

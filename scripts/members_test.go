@@ -443,6 +443,7 @@ func TestAdopt(t *testing.T) {
 	s.ok(s.step("cluster-adopt"))
 	s.ok(s.step("cluster-adopt"))
 	s.ok(s.step("cluster-init"))
+	s.ok(s.step("cluster-join-plane"))
 	s.same(before)
 	if r := s.facts().Recorded; r == nil || !r.Adopted || r.Init || r.UID != "u7" || len(r.CAHash) != 64 {
 		t.Fatalf("recorded: %+v", r)

@@ -23,7 +23,6 @@ echo data >/var/lib/etcd/member/wal
 `)
 	s.stub("curl", "#!/bin/sh\n[ -e /api-dead ] || printf ok\n")
 	s.stub("sleep", "#!/bin/sh\necho 20 >"+stepDir+"/timeout\n")
-	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
 	s.write("ca", authority(t))
 	s.value("kubeadm", "certificateKey: hidden-secret\n")
 	s.value("encryption", "/etc/kubernetes/kgpu/encryption.yaml")

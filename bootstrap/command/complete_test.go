@@ -81,7 +81,7 @@ func TestComplete(t *testing.T) {
 		{"ssh cp1 ", ""},
 		{"logs -i bad.yaml ", "20260103-000000-cccccc 20260102-000000-bbbbbb 20260101-000000-aaaaaa last"},
 		{"logs 20260102-000000-bbbbbb c", "cp1"},
-		{"logs 20260102-000000-bbbbbb cp1 kube", "kube/kubeadm kube/packages kube/upgrade"},
+		{"logs 20260102-000000-bbbbbb cp1 kube", "kube/kubeadm kube/packages kube/start kube/upgrade"},
 		{"logs 20260102-000000-bbbbbb cp1 kube/packages ", ""},
 		{"user ", "create"},
 		{"runs ", "list show logs timeline"},

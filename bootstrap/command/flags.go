@@ -40,7 +40,7 @@ var (
 				return nil
 			},
 		},
-		&cli.BoolFlag{Name: "skip-busy", Usage: "when Kubernetes is upgraded, leave nodes whose pods hold cards as they are; the next run takes them"},
+		&cli.BoolFlag{Name: "skip-busy", Usage: "leave nodes whose pods hold cards as they are: no upgrade, no other driver; a later run takes them"},
 	}
 	unavailableFlag = &cli.IntFlag{
 		Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1,

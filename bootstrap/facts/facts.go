@@ -99,7 +99,7 @@ type Host struct {
 	// Upgrading is what of the host an upgrade of Kubernetes has begun to change and not finished: machine.UpgradingPlane or
 	// machine.UpgradingNode; empty if nothing.
 	Upgrading string
-	// Busy are pods of the host's node that hold GPUs and are not to be disturbed by an upgrade; no script prints them.
+	// Busy are pods of the host's node that hold GPUs and are not to be disturbed; no script prints them.
 	Busy []string
 	// Unproven means that a run waited for GPUs of the cluster and no proof of them has finished since. It is a control
 	// plane's.

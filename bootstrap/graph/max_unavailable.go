@@ -47,7 +47,7 @@ func (g *Graph) LimitUnavailable(limit int) {
 			reboots++
 		}
 	}
-	g.sort()
+	g.Sort()
 }
 
 // drainMargin is what a drain step needs of its time to put back what it did.
@@ -64,8 +64,8 @@ func (g *Graph) LimitDrains(limit time.Duration) {
 	}
 }
 
-// sort moves every step behind those it needs, and otherwise keeps the order.
-func (g *Graph) sort() {
+// Sort moves every step behind those it needs, and otherwise keeps the order.
+func (g *Graph) Sort() {
 	all := make(map[Ref]*Step, len(g.Steps))
 	for _, s := range g.Steps {
 		all[s.Ref] = s

@@ -19,6 +19,9 @@ type DriverChoice struct {
 	Why  string // the reason for the choice, for people
 	Keep bool   // the installed driver works and is kept
 
+	// Later means that another driver, or the reboot that its library asks for, waits until the pods that hold the cards have ended.
+	Later bool
+
 	Replaces []string // packages of another driver, which are removed first
 }
 
@@ -81,7 +84,15 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (DriverChoice, error)
 	if refused := onForeignKernel(f); refused != nil {
 		return DriverChoice{}, refused
 	}
+	if len(f.Busy) > 0 && (len(c.Replaces) > 0 || StaleModule(f)) {
+		return DriverChoice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "pods with cards run there", Keep: true, Later: true}, nil
+	}
 	return c, nil
+}
+
+// StaleModule reports whether a module of another version than the driver's library is loaded: it is unloaded, or the host reboots.
+func StaleModule(f *facts.Host) bool {
+	return f.NVIDIA.Loaded != "" && f.NVIDIA.Loaded != f.NVIDIA.Library
 }
 
 // unheldDriver reports whether kgpu installed the running driver but was interrupted before it held its packages, as

@@ -306,8 +306,6 @@ func (s *Set) memberVerdict(m *Machine, ours, adopted bool) Verdict {
 		return v
 	case ours && !adopted && !r.Done:
 		return member("kubeadm join did not come to its end, and the kubelet made the node without it")
-	case (ours || adopted) && len(m.NotRunning("kubelet.service")) > 0:
-		return member("the kubelet does not run")
 	case ours, adopted:
 		return member("")
 	}

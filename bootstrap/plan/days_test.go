@@ -84,6 +84,9 @@ var dayTwo = []scenario{
 		asleep("w2")(seen)
 	}, Up),
 	onMembers("a node that somebody made anew", otherUID, Up),
+	onMembers("a kubelet that somebody stopped", func(seen map[string]*facts.Host) {
+		seen["cp1"].Units["kubelet.service"] = facts.Unit{Active: "inactive", Enabled: "enabled"}
+	}, Up),
 	onMembers("a cluster that was made by hand, and is not taken over", handMade, Up),
 	onMembers("leftovers of a former network", func(seen map[string]*facts.Host) {
 		away(seen["w1"])

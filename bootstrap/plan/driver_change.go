@@ -19,11 +19,12 @@ func (b *builder) drained(h *host) bool { return machine.IsDrained(b.NodeOf(h.Ma
 // A node is drained before anything of that. found are the facts of the host with what is there.
 func (b *builder) replace(h *host, found *facts.Host, c machine.DriverChoice) (reboot func()) {
 	n := found.NVIDIA
-	stale := n.Loaded != "" && (len(c.Replaces) > 0 || n.Loaded != n.Library)
+	stale := n.Loaded != "" && len(c.Replaces) > 0 || machine.StaleModule(found)
 	var why string
+	var fetched []graph.Ref
 	switch {
 	case len(c.Replaces) > 0:
-		why = replacement(found, c)
+		why, fetched = replacement(found, c), h.last // a download that fails drains no node
 	case n.Nouveau.Users > 0:
 		why = "nouveau is in use: the host reboots"
 	case stale:
@@ -31,7 +32,7 @@ func (b *builder) replace(h *host, found *facts.Host, c machine.DriverChoice) (r
 	default:
 		return nil
 	}
-	b.drainNode(h, why, false)
+	b.drainNode(h, why, false, fetched...)
 	if len(c.Replaces) > 0 {
 		b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "driver/remove"}, Reason: why,
@@ -107,7 +108,7 @@ func (b *builder) drainNode(h *host, why string, hangs bool, after ...graph.Ref)
 	}
 	h.away = true
 	drain := graph.Step{
-		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node, Needs: after,
+		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node, Needs: once(slices.Concat(after, []graph.Ref{h.started})),
 		Input: graph.Input{Values: map[string]string{"node": h.node}},
 	}
 	if hangs {

@@ -23,6 +23,10 @@ var (
 func (b *builder) driver(h *host, c machine.DriverChoice) {
 	if c.Keep {
 		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.Facts.NVIDIA.Loaded, c.Why))
+		if c.Later {
+			h.stays = append(h.stays, "at driver "+h.Facts.NVIDIA.Loaded)
+			return
+		}
 		b.closeRepositories(h, c)
 		if _, ours := h.Facts.Files[machine.DriverUpgrades]; !ours {
 			b.loadDriver(h, nil)

@@ -68,6 +68,7 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 
 	{ID: "kube/kubeadm", Title: "install kubeadm", Script: "kube-packages", Retry: transient, Timeout: long},
 	{ID: "kube/packages", Title: "install kubelet, kubeadm and kubectl", Script: "kube-packages", Retry: transient, Timeout: long},
+	{ID: "kube/start", Title: "start the kubelet", Script: "kube-start", Timeout: short},
 	{ID: "kube/upgrade", Title: "upgrade the kubelet", Disrupts: true, Script: "kube-upgrade", Retry: transient, Timeout: long},
 
 	{ID: "node/delete", PerNode: true, Title: "delete a node", Script: "node-delete", Retry: transient, Timeout: short},

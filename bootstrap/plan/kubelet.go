@@ -51,6 +51,27 @@ func (b *builder) kubeletFiles(h *host) map[string]graph.File {
 	return files
 }
 
+// startKubelet plans that the kubelet of a member runs, before all else on the host: without it no pod leaves the node, and an API
+// server that has ended does not come back. An upgrade of the node that was cut off, and goes on now, starts it itself.
+func (b *builder) startKubelet(h *host) {
+	_, lags := b.NodeLags(h.Machine)
+	if b.Verdict(h.Machine).Membership != machine.Member || lags && h.Facts.Upgrading == machine.UpgradingNode {
+		return
+	}
+	reason := ""
+	switch u := h.Facts.Units[kubeletService]; {
+	case u.Active == "inactive", u.Active == "failed": // one that systemd starts again and again fails for another reason
+		reason = kubeletService + " is not running"
+	case u.Enabled == "disabled" && !h.Adopted():
+		reason = kubeletService + " is not enabled"
+	default:
+		return
+	}
+	h.started = b.add(h, graph.Step{Ref: graph.Ref{ID: "kube/start"}, Reason: reason})
+}
+
+const kubeletService = "kubelet.service"
+
 // closedPorts are the flags that leave nobody without a certificate in: the kubelet of that time answers anonymous requests, and
 // has a port where everybody may read. kubeadm init looks for it on the control plane, and fails where it is closed.
 // Whom certificates let in, the packaged unit says: --authorization-mode=Webhook with the cluster's certificate authority.

@@ -190,7 +190,9 @@ func TestVerdicts(t *testing.T) {
 		{name: "certificate of another node", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet.NodeName = "w7" }, want: "rejoin|the kubelet's certificate is that of node w7"},
 		{name: "certificate of another node, by hand", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet.NodeName, f["w1"].Recorded = "w7", nil },
 			want: "foreign|HOST_MADE_BY_HAND|the host is node w7 of this cluster, and kgpu did not join it; it cannot be adopted as w1: name it so in the inventory"},
-		{name: "kubelet stopped", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Units["kubelet.service"] = facts.Unit{Enabled: "enabled"} }, want: "member|the kubelet does not run"},
+		{name: "kubelet stopped", host: "w1", change: func(f map[string]*facts.Host) {
+			f["w1"].Units["kubelet.service"] = facts.Unit{Active: "inactive", Enabled: "enabled"}
+		}, want: "member|"},
 		{name: "joined by hand", host: "w1", change: handMade, want: "unmanaged|HOST_MADE_BY_HAND|the host is node w1 of this cluster already, and kgpu did not join it; it fits the inventory",
 			adopt: "unmanaged|made by hand: --adopt takes it over as it is"},
 		{name: "joined by hand, with docker", host: "w1", change: func(f map[string]*facts.Host) {

@@ -174,6 +174,67 @@ func TestControlPlanesBesideOneThatRuns(t *testing.T) {
 	}
 }
 
+// The kubelet of any control plane may be stopped while its API server goes on, and another one be away: it is started, before all else,
+// and nobody joins anew.
+func TestStoppedKubeletOfAControlPlane(t *testing.T) {
+	for _, id := range []string{"cp1", "cp2", "cp3"} {
+		for _, away := range []string{"", "cp1", "cp2"} {
+			inv, seen := settled(t, fourHosts)
+			seen[id].Units["kubelet.service"] = facts.Unit{Active: "inactive", Enabled: "enabled"}
+			if away == id {
+				continue
+			}
+			delete(seen, away)
+			g := planUp(t, inv, seen)
+			if !slices.Equal(refs(g), []string{id + " kube/start"}) {
+				t.Errorf("%s, without %q: %q", id, away, refs(g))
+			}
+			settle(t, inv, seen, g)
+			nothingLeft(t, inv, seen)
+		}
+	}
+}
+
+// A kubelet that was stopped runs before its node is drained: nobody else ends the pods there.
+func TestStoppedKubeletIsStartedBeforeTheDrain(t *testing.T) {
+	docker := strings.Replace(fourHosts, "runtime: containerd\n", "runtime: docker\n", 1)
+	for name, c := range map[string]scenario{
+		"an upgrade": upgradeOfPlanes("1.36.2", "1.36.3"),
+		"a proxy":    {before: docker, inventory: docker + aProxy, limit: 1},
+	} {
+		for _, id := range []string{"cp1", "cp2", "cp3", "w1"} {
+			c.harm = func(_ *testing.T, seen map[string]*facts.Host) {
+				seen[id].Units["kubelet.service"] = facts.Unit{Active: "inactive", Enabled: "disabled"}
+			}
+			inv, seen, g := c.planned(t)
+			start := graph.Ref{Host: id, ID: "kube/start"}
+			for _, s := range g.Steps {
+				if s.Drains == id && !waitsFor(g, s, start) || s.Host == id && s.Ref != start && strings.HasPrefix(s.ID, "cluster/upgrade") && !waitsFor(g, s, start) {
+					t.Errorf("%s: %s does not wait for the kubelet", name, s.Ref)
+				}
+			}
+			if err := g.Validate(); err != nil || !g.Has("kube/start") || !g.Has("node/drain/"+id) {
+				t.Errorf("%s, %s: %v, %q", name, id, err, refs(g))
+			}
+			upgradeOn(t, inv, seen, g)
+		}
+	}
+}
+
+// An upgrade of a node that was cut off starts the kubelet itself, but where it does not go on yet: without the kubelet no API server comes.
+func TestStoppedKubeletOfAnUpgradeThatWasCutOff(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		inv, seen, _ := upgrade("", "containerd", "1.36.2", "1.36.3").planned(t)
+		seen["cp1"].Upgrading, seen["cp1"].Units["kubelet.service"] = machine.UpgradingNode, facts.Unit{Active: "inactive", Enabled: "enabled"}
+		if !answers {
+			seen["cp1"].Cluster = nil
+		}
+		if g := planUp(t, inv, seen); g.Has("kube/start") == answers || g.Has("kube/upgrade") != answers {
+			t.Errorf("the API server answers: %t: %q", answers, refs(g))
+		}
+	}
+}
+
 // Any control plane may be down: the others have what they had, and nobody joins or makes a cluster meanwhile.
 func TestOneControlPlaneIsDown(t *testing.T) {
 	for _, down := range []string{"cp1", "cp2", "cp3"} {

@@ -31,28 +31,12 @@ func UpAdopting(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.G
 }
 
 func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*graph.Graph, error) {
-	b, err := newIdentified(inv, seen)
+	b, err := prepared(inv, seen, adopt, (*builder).chooseRound)
+	if err == nil && b.drainsPlanesBeforeUpgrade() {
+		b, err = prepared(inv, seen, adopt, (*builder).upgradeLater)
+	}
 	if err != nil {
 		return nil, err
-	}
-	b.Adopt = adopt
-	b.FixVerdicts()
-	if err := errors.Join(b.refuseUnfinishedRestore(), b.refuseVersionChange(), b.refuseFixed()); err != nil {
-		return nil, err
-	}
-	if err := b.chooseRound(); err != nil {
-		return nil, err
-	}
-	for _, h := range b.hosts {
-		h.away = b.drained(h)
-		b.clean(h)
-		b.prepareOS(h)
-		b.repositories(h)
-		b.runtime(h)
-		b.packages(h)
-		if err := b.gpus(h); err != nil {
-			return nil, err
-		}
 	}
 	b.upgrade()
 	if err := b.bringUp(); err != nil {
@@ -63,7 +47,39 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 	}
 	b.backups()
 	b.warnings()
+	b.graph.Sort() // drains may wait for what is planned after them
 	return &b.graph, b.graph.Validate()
+}
+
+// prepared plans what each host has to be before there is anything of the cluster on it. round chooses the version of Kubernetes that
+// this round brings.
+func prepared(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool, round func(*builder) error) (*builder, error) {
+	b, err := newIdentified(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	b.Adopt = adopt
+	b.FixVerdicts()
+	if err := errors.Join(b.refuseUnfinishedRestore(), b.refuseVersionChange(), b.refuseFixed()); err != nil {
+		return nil, err
+	}
+	if err := round(b); err != nil {
+		return nil, err
+	}
+	for _, h := range b.hosts {
+		h.away = b.drained(h)
+		b.startKubelet(h)
+		b.clean(h)
+		b.prepareOS(h)
+		b.repositories(h)
+		b.runtime(h)
+		b.packages(h)
+		h.drainedFirst = h.drain != graph.Ref{}
+		if err := b.gpus(h); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
 // host is a machine with its inventory entry, its facts and what follows from both.
@@ -80,6 +96,11 @@ type host struct {
 	replaced bool      // another driver comes
 	away     bool      // its node is drained, by this plan or a former run, and let in again at the end
 	drain    graph.Ref // the step that drains it; none: a former run did
+
+	started graph.Ref // the step that starts its kubelet; none: it runs
+
+	drainedFirst bool     // before its driver and its Kubernetes change, as when docker restarts
+	stays        []string // what of its node is left for later, as pods with cards run there
 
 	disrupting []graph.Ref // the steps that its node is drained for
 
@@ -182,10 +203,16 @@ func (b *builder) skip(h *host, id, why string) {
 	b.graph.Skipped = append(b.graph.Skipped, graph.Skipped{Ref: graph.Ref{Host: h.id, ID: id}, Reason: why})
 }
 
-// unless adds s when there are reasons for it, and records it as skipped otherwise.
+// unless adds s when there are reasons for it, and records it as skipped otherwise. What a node would be drained for is left for later
+// while its pods are not to be disturbed.
 func (b *builder) unless(h *host, reasons []string, satisfied string, s graph.Step) bool {
 	if len(reasons) == 0 {
 		b.skip(h, s.ID, satisfied)
+		return false
+	}
+	if s.Disrupts != "" && len(h.Facts.Busy) > 0 {
+		b.skip(h, s.ID, "for later: pods with cards run there")
+		h.stays = append(h.stays, "without "+s.ID)
 		return false
 	}
 	s.Reason = strings.Join(reasons, "; ")

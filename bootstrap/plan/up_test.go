@@ -228,6 +228,8 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 					n.Version = "v" + input.Values["version"]
 				}
 			}
+		case "kube/start":
+			f.Units["kubelet.service"] = up
 		case "cluster/init":
 			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443", Finished: true, Version: "v" + version}
 			f.Cluster = &facts.Cluster{Workloads: map[string]facts.Workload{}}
@@ -564,6 +566,16 @@ func TestRepair(t *testing.T) {
 		{"control plane down", func(f map[string]*facts.Host) {
 			*f["cp1"].ControlPlane, f["cp1"].Cluster = facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443"}, nil
 		}, []string{"cp1 cluster/init", "cp1 addon/flannel", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+		{"kubelet of the control plane stopped", func(f map[string]*facts.Host) {
+			f["cp1"].Units["kubelet.service"] = facts.Unit{Active: "inactive", Enabled: "enabled"}
+		}, []string{"cp1 kube/start"}},
+		{"kubelet of a worker disabled, and its node not ready", func(f map[string]*facts.Host) {
+			f["w1"].Units["kubelet.service"] = facts.Unit{Active: "failed", Enabled: "disabled"}
+			f["cp1"].Cluster.Nodes[1].Ready = false
+		}, []string{"w1 kube/start", "cp1 cluster/ready"}},
+		{"control plane down, as its kubelet is", func(f map[string]*facts.Host) {
+			f["cp1"].Units["kubelet.service"], f["cp1"].Cluster = facts.Unit{Active: "inactive", Enabled: "enabled"}, nil
+		}, []string{"cp1 kube/start", "cp1 cluster/init", "cp1 addon/flannel", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 		{"init half-way", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Finished = false }, []string{"cp1 cluster/init"}},
 		{"token left", func(f map[string]*facts.Host) { f["cp1"].Cluster.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},
 		{"node deleted", func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes = f["cp1"].Cluster.Nodes[:2] },

@@ -62,6 +62,21 @@ func (b *builder) chooseRound() error {
 	return nil
 }
 
+// upgradeLater leaves an upgrade for the round after this one.
+func (b *builder) upgradeLater() error {
+	for _, v := range b.Upgrade() {
+		b.graph.Rounds = append(b.graph.Rounds, "Kubernetes "+v.String())
+	}
+	b.Stay()
+	return nil
+}
+
+// drainsPlanesBeforeUpgrade reports whether one of several control planes that are to be upgraded is drained for something else first, as
+// when its docker restarts. Each would have to be let in again before the next one is drained, and none is before all have been upgraded.
+func (b *builder) drainsPlanesBeforeUpgrade() bool {
+	return len(b.planes) > 1 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.drainedFirst && b.PlaneLags(h.Machine) })
+}
+
 // onlyComesUp reports whether this round is there to have an API server that answers, so that an upgrade goes on: nodes that it has
 // drained are let in after that, and their cards are proven then.
 func (b *builder) onlyComesUp() bool { return !b.APIAnswers() && len(b.graph.Rounds) > 0 }
@@ -161,12 +176,15 @@ func (b *builder) kubeadmPackage(h *host) {
 	})
 }
 
-// busyNodes warns of the nodes that an upgrade leaves for later.
+// busyNodes warns of the nodes of which something is left for later.
 func (b *builder) busyNodes() {
 	for _, h := range b.hosts {
 		if v := b.VersionOf(h.Machine); len(h.Facts.Busy) > 0 && !b.Target.IsZero() && v.Compare(b.Target) < 0 {
-			b.warn("%s: its node stays at Kubernetes %s for now, because pods with cards run there: %s; the next `kgpu up` goes on",
-				h.id, v, strings.Join(h.Facts.Busy, ", "))
+			h.stays = append(h.stays, "at Kubernetes "+v.String())
+		}
+		if len(h.stays) > 0 {
+			b.warn("%s: its node stays %s for now, because pods with cards run there: %s; the next `kgpu up` goes on",
+				h.id, strings.Join(h.stays, " and "), strings.Join(h.Facts.Busy, ", "))
 		}
 	}
 }
@@ -182,9 +200,23 @@ func (b *builder) upgrade() {
 		}
 	}
 	for _, h := range slices.SortedStableFunc(slices.Values(b.hosts), first) {
+		b.cardsWaitFor(h, planes)
 		b.upgradeNode(h, planes)
 	}
 	b.planesUpgraded = slices.DeleteFunc(planes, func(r graph.Ref) bool { return r.Host == b.first.id })
+}
+
+// cardsWaitFor has a node that is drained for its driver wait for the control planes: one that reboots while another one's etcd restarts
+// would be two away.
+func (b *builder) cardsWaitFor(h *host, planes []graph.Ref) {
+	if h.drain == (graph.Ref{}) || h.drainedFirst {
+		return
+	}
+	for _, s := range b.graph.Steps {
+		if s.Ref == h.drain {
+			s.Needs = once(slices.Concat(s.Needs, planes))
+		}
+	}
 }
 
 // turn orders the hosts of an upgrade: the first control plane, the others, workers.
