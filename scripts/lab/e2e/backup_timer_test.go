@@ -49,7 +49,7 @@ func (c *cluster) scheduled(t *testing.T) {
 	c.exec(t, "cp1", "rmdir /var/backups/kgpu; mv /var/backups/away /var/backups/kgpu")
 	c.inventory = was
 	c.up(t)
-	c.exec(t, "cp1", "! systemctl cat kgpu-backup.timer 2>/dev/null; ! ls /usr/local/sbin/kgpu-backup /var/lib/kgpu/scheduled 2>/dev/null; rm /var/backups/kgpu/kgpu-backup-*; rmdir /var/backups/kgpu")
+	c.exec(t, "cp1", "! systemctl cat kgpu-backup.timer 2>/dev/null && [ ! -e /usr/local/sbin/kgpu-backup ] && [ ! -e /var/lib/kgpu/scheduled ] && rm /var/backups/kgpu/kgpu-backup-* && rmdir /var/backups/kgpu")
 }
 
 type lastBackup struct {

@@ -69,9 +69,11 @@ func TestDayTwo(t *testing.T) {
 		}
 		kgpu(t, 0, "plan", c.inventory)
 	})
-	must(t, "comes again", func(t *testing.T) {
+	must(t, "comes again, where the kubelet of the control plane was stopped", func(t *testing.T) {
+		c.exec(t, "cp1", "systemctl disable -q --now kubelet")
 		c.addWorker(t, "w2", "cp1", "w1")
 		c.ready(t, "cp1", "w1", "w2")
+		c.exec(t, "cp1", "systemctl is-enabled kubelet && systemctl is-active kubelet")
 		kgpu(t, 0, "plan", c.inventory)
 	})
 	must(t, "certificates", c.certificates)

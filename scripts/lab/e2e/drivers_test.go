@@ -82,24 +82,19 @@ func TestDrivers(t *testing.T) {
 		c.offers(t, "cp1= w1=2 w2=2")
 		c.trains(t)
 	})
-	must(t, "back, where a program holds the module of a node", func(t *testing.T) {
+	must(t, "back, where a program holds the module of a node, and another Kubernetes, while kgpu is killed", func(t *testing.T) {
 		booted := l.exec(t, "w1", "echo 1 >/sys/module/nvidia_uvm/refcnt; cat /proc/sys/kernel/random/boot_id")
 		stays := l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id")
 		d.more = l.repositories() + branch
 		l.write(t, filepath.Dir(c.inventory), d)
-		s := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
-		c.oneAtATime(t, s, "w1", "w2")
+		c.upgradeKubernetes(t, "1.36.3", "at driver 610.57.04 and at Kubernetes 1.36.2")
 		c.drivers(t, "595.91.07")
-		c.trains(t)
 		if l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id") == booted {
 			t.Error("w1 did not reboot")
 		}
 		if l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id") != stays {
 			t.Error("w2 rebooted")
 		}
-	})
-	must(t, "another Kubernetes, while kgpu is killed", func(t *testing.T) {
-		c.upgradeKubernetes(t, "1.36.3")
 	})
 	t.Run("nothing is left to do", func(t *testing.T) { kgpu(t, 0, "plan", c.inventory) })
 	t.Run("reset", func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestMinorUpgrade(t *testing.T) {
 		}
 		c.goesBackNever(t, "1.34")
 	})
-	must(t, "the next minor", func(t *testing.T) { c.upgradeKubernetes(t, "1.36.2") })
+	must(t, "the next minor", func(t *testing.T) { c.upgradeKubernetes(t, "1.36.2", "at Kubernetes 1.35.") })
 	t.Run("what belongs to the minor", func(t *testing.T) {
 		c.ofMinor(t, "1.36", "3.10.2")
 		c.followed(t, "1.36.2")
@@ -53,7 +53,7 @@ func TestMinorUpgrade(t *testing.T) {
 	t.Run("nothing is left to do", func(t *testing.T) { kgpu(t, 0, "plan", c.inventory) })
 	t.Run("back", func(t *testing.T) { c.goesBackNever(t, "1.35") })
 	t.Run("proof", func(t *testing.T) { c.proof(t, "w1", "w2") })
-	must(t, "a patch of it", func(t *testing.T) { c.upgradeKubernetes(t, "1.36.3") })
+	must(t, "a patch of it", func(t *testing.T) { c.upgradeKubernetes(t, "1.36.3", "at Kubernetes 1.36.2") })
 	t.Run("what belongs to the patch", func(t *testing.T) {
 		c.ofMinor(t, "1.36", "3.10.2")
 		c.followed(t, "1.36.3")

@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"encoding/base64"
+	"bytes"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -78,5 +78,9 @@ func (l *lab) carry(t *testing.T, dir, host string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.exec(t, host, "base64 -d <<'end' | tar -xzpf - -C /root\n"+base64.StdEncoding.EncodeToString(packed)+"\nend")
+	cmd := labCommand(t.Context(), l.Name, "exec", host, "tar", "-xzpf", "-", "-C", "/root")
+	cmd.Stdin = bytes.NewReader(packed)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", host, err, said)
+	}
 }

@@ -12,8 +12,8 @@ import (
 
 // TestReset makes a cluster and takes it apart twice, on hosts whose owners have firewall rules, links, routes, containers and
 // images of their own: afterwards, nothing is different. The first cluster has a whole life; its reset is interrupted on every host,
-// and that of cp1 by a power cut half way, which takes from its two disks what was not synced. The second one is half made, and a
-// step of it waits.
+// and that of cp1 by a power cut half way, which takes from its two disks what was not synced. The second one (make test-all) is half made,
+// and a step of it waits.
 func TestReset(t *testing.T) {
 	l := newLab(t, nil, "--workers", "2", "--disks", "cp1")
 	hosts := []string{"cp1", "w1", "w2"}
@@ -66,6 +66,7 @@ func TestReset(t *testing.T) {
 		}
 	})
 	must(t, "reset of a cluster that is half made", func(t *testing.T) {
+		long(t)
 		c = newCluster(t, l, desired{
 			version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(), hosts: []string{l.host("cp1", "")},
 		})

@@ -99,7 +99,8 @@ func TestSeededSecrets(t *testing.T) {
 	t.Run("while there is a cluster", look)
 	t.Run("reset", func(t *testing.T) {
 		runs = append(runs, kgpu(t, 0, "doctor", "--install-watch", "-i", c.inventory))
-		l.exec(t, "cp1", "chmod -x /usr/local/sbin/kgpu-gpu-watch; ! systemctl start kgpu-gpu-watch.service") // a check that fails
+		// A check that fails; the timer may have begun one that a start would only join.
+		l.exec(t, "cp1", "systemctl stop kgpu-gpu-watch.service; chmod -x /usr/local/sbin/kgpu-gpu-watch; ! systemctl start kgpu-gpu-watch.service")
 		runs = append(runs, kgpu(t, 0, "reset", "-v", "--yes", "--inventory", c.inventory))
 		l.unchanged(t, fresh)
 		if left := l.exec(t, "cp1", "systemctl list-units --all --plain --no-legend 'kgpu-gpu-watch*'"); left != "" {

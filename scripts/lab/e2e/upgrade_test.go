@@ -9,8 +9,8 @@ import (
 
 // upgradeKubernetes has the cluster come to this version while kgpu is killed: when the control plane is at work, and when a node is drained.
 // Somebody who says no ends nothing. A node whose cards are at work stays as it is for as long as that is asked for; then its pod goes
-// where cards are.
-func (c *cluster) upgradeKubernetes(t *testing.T, version string) {
+// where cards are. stays is how the plan says what that node keeps.
+func (c *cluster) upgradeKubernetes(t *testing.T, version, stays string) {
 	t.Helper()
 	was := c.versions(t)
 	kgpu(t, 0, "upgrade", "--check", version, "-i", c.inventory)
@@ -34,6 +34,9 @@ func (c *cluster) upgradeKubernetes(t *testing.T, version string) {
 	third := kgpu(t, 0, "up", "--skip-busy", "--yes", "--output", "json", c.inventory)
 	if now := c.job(t); now != job {
 		t.Errorf("the job was %s, and is %s", job, now)
+	}
+	if !slices.ContainsFunc(third.of("warning"), func(e event) bool { return strings.Contains(e.Text, ": its node stays "+stays) }) {
+		t.Errorf("nothing is said of %s, which stays %s: %v", busy, stays, third.of("warning"))
 	}
 	if now := c.versions(t); !strings.Contains(now, free+"=v"+version) || strings.Contains(now, busy+"=v"+version) {
 		t.Errorf("the cards of %s are at work, and the cluster has %s", busy, now)
