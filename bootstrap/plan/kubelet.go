@@ -52,10 +52,11 @@ func (b *builder) kubeletFiles(h *host) map[string]graph.File {
 }
 
 // startKubelet plans that the kubelet of a member runs, before all else on the host: without it no pod leaves the node, and an API
-// server that has ended does not come back. An upgrade of the node that was cut off, and goes on now, starts it itself.
+// server that has ended does not come back. An upgrade of the node that was cut off, and goes on now, starts it itself. While no API server
+// answers, a host that kgpu neither joined nor took over counts as a member, too: its kubelet is left alone.
 func (b *builder) startKubelet(h *host) {
 	_, lags := b.NodeLags(h.Machine)
-	if b.Verdict(h.Machine).Membership != machine.Member || lags && h.Facts.Upgrading == machine.UpgradingNode {
+	if b.Verdict(h.Machine).Membership != machine.Member || h.Facts.Recorded == nil || lags && h.Facts.Upgrading == machine.UpgradingNode {
 		return
 	}
 	reason := ""

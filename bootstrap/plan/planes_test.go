@@ -235,6 +235,16 @@ func TestStoppedKubeletOfAnUpgradeThatWasCutOff(t *testing.T) {
 	}
 }
 
+// Nobody knows whose node it is that somebody joined by hand, while no API server answers: what its owner stopped stays so.
+func TestStoppedKubeletOfANodeMadeByHand(t *testing.T) {
+	inv, seen := settled(t, threeHosts+containerd, twoWorkers)
+	handMade(seen)
+	seen["cp1"].Cluster, seen["w1"].Units["kubelet.service"] = nil, facts.Unit{Active: "inactive", Enabled: "enabled"}
+	if g := planUp(t, inv, seen); g.Has("kube/start") || !g.Has("cluster/init") {
+		t.Errorf("%q", refs(g))
+	}
+}
+
 // Any control plane may be down: the others have what they had, and nobody joins or makes a cluster meanwhile.
 func TestOneControlPlaneIsDown(t *testing.T) {
 	for _, down := range []string{"cp1", "cp2", "cp3"} {

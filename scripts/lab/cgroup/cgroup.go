@@ -149,6 +149,21 @@ func inheritCPUs(parent, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.clone_children"), []byte("1"), 0o644)
 }
 
+// Weigh says how much of the processors the group gets beside others of its parent when all want more than there is: 100 is what a group
+// has by itself, and in version 1 each process beside it, too.
+func (g Group) Weigh(weight int) error {
+	for _, dir := range g.dirs() {
+		for file, value := range map[string]int{"cpu.weight": weight, "cpu.shares": weight * 1024 / 100} {
+			if path := filepath.Join(dir, file); exists(path) {
+				if err := os.WriteFile(path, []byte(strconv.Itoa(value)), 0o644); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // Add moves a process into the group.
 func (g Group) Add(pid int) error {
 	for _, dir := range g.dirs() {

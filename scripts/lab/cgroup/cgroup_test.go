@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -39,6 +40,20 @@ func TestClearEndsProcessesAndRemovesChildren(t *testing.T) {
 		if err := g.Create(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := g.Weigh(250); err != nil {
+		t.Fatal(err)
+	}
+	var weights []string
+	for _, dir := range g.dirs() {
+		for _, file := range []string{"cpu.weight", "cpu.shares"} {
+			if got, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
+				weights = append(weights, file+"="+strings.TrimSpace(string(got)))
+			}
+		}
+	}
+	if len(weights) != 1 || weights[0] != "cpu.weight=250" && weights[0] != "cpu.shares=2560" {
+		t.Errorf("weights: %q", weights)
 	}
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {

@@ -185,7 +185,7 @@ func (c *cluster) nothingToDo(t *testing.T, hosts ...string) {
 func (c *cluster) nothingIsDifferent(t *testing.T, hosts []string, others ...func(*testing.T)) {
 	t.Helper()
 	c.podsHaveEnded(t, hosts...)
-	before := c.snapshot(t, hosts...)
+	before := c.settled(t, hosts...)
 	c.nothingToDo(t, hosts...)
 	for _, other := range others {
 		other(t)

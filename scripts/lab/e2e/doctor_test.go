@@ -31,7 +31,7 @@ func TestDoctor(t *testing.T) {
 		c.offers(t, "cp1= w1=2")
 	})
 	must(t, "healthy", func(t *testing.T) {
-		before := l.snapshot(t, "cp1", "w1")
+		before := l.settled(t, "cp1", "w1")
 		c.diagnosed(t, 0)
 		l.unchanged(t, before)
 		if said := kgpu(t, 0, "doctor", "-i", c.inventory).stdout.String(); !strings.Contains(said, "healthy: ") || !strings.Contains(said, "0 errors, 0 warnings") {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +141,19 @@ func (l *lab) snapshot(t *testing.T, hosts ...string) snapshots {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// settled takes snapshots of hosts until nothing on them changes by itself any more, and returns the last ones. kubelets, kube-proxies
+// and the pod network bring about what the API server knows a moment later.
+func (l *lab) settled(t *testing.T, hosts ...string) snapshots {
+	t.Helper()
+	for before := l.snapshot(t, hosts...); ; {
+		after := l.snapshot(t, hosts...)
+		if !slices.ContainsFunc(hosts, func(h string) bool { return read(t, before[h]) != read(t, after[h]) }) {
+			return after
+		}
+		before = after
+	}
 }
 
 // unchanged fails the test when hosts differ from their snapshots. What changes by itself is in no snapshot: the lab's

@@ -88,7 +88,7 @@ func (c *cluster) madeByHand(t *testing.T, d desired) {
 	for _, h := range []string{"cp1", "w1"} {
 		c.exec(t, h, "for i in $(seq 300); do iptables-save -t nat | grep -qF -- '-s "+gone+"' || exit 0; sleep 0.2; done; exit 1")
 	}
-	before := c.snapshot(t, "cp1", "w1", "w2")
+	before := c.settled(t, "cp1", "w1", "w2")
 	server := strings.TrimSpace(c.exec(t, "w1", "sed -n 's/^ *server: //p' /etc/kubernetes/kubelet.conf"))
 	both := fmt.Sprintf("%s (CA %s), not to this one (CA %s)", server, c.authority(t, "cp1"), c.authority(t, "w2"))
 	c.refuses(t, d, refusal{hosts: []string{own}, exit: 38, reasons: []string{"w2 HOST_MADE_BY_HAND CA " + c.authority(t, "w2")}})

@@ -79,7 +79,7 @@ func (c *cluster) statusOfAllWell(t *testing.T) {
 	hosts := []string{"cp1", "w1", "w2"}
 	c.rolledOut(t)
 	c.podsHaveEnded(t, hosts...)
-	before := c.snapshot(t, hosts...)
+	before := c.settled(t, hosts...)
 	got := c.status(t, 0, c.inventory)
 	if !got.Cluster.API.Answers || !strings.HasPrefix(got.Cluster.API.Version, "v1.36.") || got.Cluster.DNS.Ready != 2 || len(got.Hosts) != 3 || len(got.OtherNodes) != 0 {
 		t.Errorf("%+v", got)

@@ -82,7 +82,7 @@ func (h *Host) run(commands <-chan os.Signal) (again bool, err error) {
 	if err := h.clear(group); err != nil {
 		return false, err
 	}
-	if err := group.Create(); err != nil {
+	if err := h.makeGroup(group); err != nil {
 		return false, fmt.Errorf("make control group: %w", err)
 	}
 	disks, err := h.openDisks()
@@ -108,6 +108,22 @@ func (h *Host) run(commands <-chan os.Signal) (again bool, err error) {
 	// reboot(2) in a pid namespace ends its init by SIGHUP, power off by SIGINT: pid_namespaces(7).
 	again = again && status.Signaled() && status.Signal() == syscall.SIGHUP
 	return again, errors.Join(err, h.clear(group))
+}
+
+// makeGroup makes the host's control group. Together, all hosts of all labs would have as much of the processors as one program beside them,
+// such as a compiler; and a control plane that waits too long for them loses its leases.
+func (h *Host) makeGroup(group cgroup.Group) error {
+	all, err := cgroup.New(groups)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(group.Create(), all.Weigh(800)); err != nil {
+		return err
+	}
+	if h.Number == controlPlane {
+		return group.Weigh(300)
+	}
+	return nil
 }
 
 // clear removes what a boot leaves, or an earlier supervisor that was killed. A

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,16 +74,33 @@ func mounts(pid int) ([]Fact, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	infos, err := mountinfo.GetMountsFromReader(f, nil)
+	return mounted(f)
+}
+
+func mounted(r io.Reader) ([]Fact, error) {
+	infos, err := mountinfo.GetMountsFromReader(r, nil)
 	if err != nil {
 		return nil, err
 	}
-	facts := make([]Fact, len(infos))
-	for i, m := range infos {
-		facts[i] = Fact{"mount", clean(m.Mountpoint), clean(strings.Join([]string{m.FSType, m.Source, m.Root, m.Options, m.VFSOptions}, " "))}
+	var facts []Fact
+	containers := map[string]bool{}
+	for _, m := range infos {
+		if parts := container.FindStringSubmatch(m.Mountpoint); parts != nil {
+			containers[parts[1]] = true
+			continue
+		}
+		facts = append(facts, Fact{"mount", clean(m.Mountpoint), clean(strings.Join([]string{m.FSType, m.Source, m.Root, m.Options, m.VFSOptions}, " "))})
+	}
+	for dir := range containers {
+		facts = append(facts, Fact{"mount", dir, "of containers"})
 	}
 	return facts, nil
 }
+
+// container is where a container's file system is mounted, by containerd and by docker. Which containers run changes by itself: one that
+// ends, as that of a controller does which has lost its lease, the kubelet starts anew. That there are any is recorded, and their pods are
+// by mounts of their own.
+var container = regexp.MustCompile(`^(/run/containerd/io\.containerd\.runtime\.v2\.task/[^/]+|/var/lib/docker/overlay2)/[0-9a-f]{64}/(?:rootfs|merged)$`)
 
 // tables lists nftables' chains with their number of rules, and its sets, whatever
 // tool made them: the host may have no program that shows them. A hook that lets everything
