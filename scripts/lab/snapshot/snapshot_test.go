@@ -126,6 +126,7 @@ func TestWhichContainersRunIsNotRecorded(t *testing.T) {
 		one    = `129 1276 0:187 / /run/containerd/io.containerd.runtime.v2.task/k8s.io/81be06906b95a9b246a0f4f11f34289fe7b6b1f6c46edfb3678b3a9639882423/rootfs rw - overlay overlay rw,lowerdir=/a` + "\n"
 		other  = `129 1276 0:188 / /run/containerd/io.containerd.runtime.v2.task/k8s.io/f7468e7c9ed44a2d114b873325449ce462ff09f255e21b57c84e1a9efb7fdaaa/rootfs rw - overlay overlay rw,lowerdir=/b` + "\n"
 		docker = `206 1276 0:196 / /var/lib/docker/overlay2/a3ff873b1b44f512588d89aed246451e4f3b65225e65a46c2981fff7f423bc50/merged rw - overlay overlay rw` + "\n"
+		anew   = `207 1276 0:196 / /var/lib/docker/overlay2/f7468e7c9ed44a2d114b873325449ce462ff09f255e21b57c84e1a9efb7fdaaa/merged rw - overlay overlay rw` + "\n"
 	)
 	recorded := func(infos string) Snapshot {
 		facts, err := mounted(strings.NewReader(infos))
@@ -134,11 +135,11 @@ func TestWhichContainersRunIsNotRecorded(t *testing.T) {
 		}
 		return tidy(facts)
 	}
-	if changed := Diff(recorded(pod+one), recorded(pod+other)); len(changed) > 0 {
+	if changed := Diff(recorded(pod+one+docker), recorded(pod+other+anew)); len(changed) > 0 {
 		t.Errorf("a container that was started anew: %q", changed)
 	}
-	for _, left := range []string{pod, one, docker} {
-		if changed := Diff(recorded(""), recorded(left)); len(changed) != 1 {
+	for before, left := range map[string]string{"": pod, pod: pod + one, one: one + docker, docker: docker + anew} {
+		if changed := Diff(recorded(before), recorded(left)); len(changed) != 1 {
 			t.Errorf("%s is left: %q", left, changed)
 		}
 	}

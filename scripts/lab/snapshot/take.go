@@ -83,24 +83,32 @@ func mounted(r io.Reader) ([]Fact, error) {
 		return nil, err
 	}
 	var facts []Fact
-	containers := map[string]bool{}
+	inPods, inDocker := false, 0
 	for _, m := range infos {
-		if parts := container.FindStringSubmatch(m.Mountpoint); parts != nil {
-			containers[parts[1]] = true
-			continue
+		switch {
+		case inPod.MatchString(m.Mountpoint):
+			inPods = true
+		case dockers.MatchString(m.Mountpoint):
+			inDocker++
+		default:
+			facts = append(facts, Fact{"mount", clean(m.Mountpoint), clean(strings.Join([]string{m.FSType, m.Source, m.Root, m.Options, m.VFSOptions}, " "))})
 		}
-		facts = append(facts, Fact{"mount", clean(m.Mountpoint), clean(strings.Join([]string{m.FSType, m.Source, m.Root, m.Options, m.VFSOptions}, " "))})
 	}
-	for dir := range containers {
-		facts = append(facts, Fact{"mount", dir, "of containers"})
+	if inPods {
+		facts = append(facts, Fact{"mount", "containers of pods", ""})
+	}
+	if inDocker > 0 {
+		facts = append(facts, Fact{"mount", "containers of docker", strconv.Itoa(inDocker)})
 	}
 	return facts, nil
 }
 
-// container is where a container's file system is mounted, by containerd and by docker. Which containers run changes by itself: one that
-// ends, as that of a controller does which has lost its lease, the kubelet starts anew. That there are any is recorded, and their pods are
-// by mounts of their own.
-var container = regexp.MustCompile(`^(/run/containerd/io\.containerd\.runtime\.v2\.task/[^/]+|/var/lib/docker/overlay2)/[0-9a-f]{64}/(?:rootfs|merged)$`)
+// Where containers have their file systems, by containerd and by docker. Which ones there are changes by itself: one that ends, as that of a
+// controller does which has lost its lease, the kubelet starts anew. Their pods have mounts of their own, which are recorded.
+var (
+	inPod   = regexp.MustCompile(`^/run/containerd/io\.containerd\.runtime\.v2\.task/k8s\.io/[0-9a-f]{64}/rootfs$`)
+	dockers = regexp.MustCompile(`^/var/lib/docker/overlay2/[0-9a-f]{64}/merged$`)
+)
 
 // tables lists nftables' chains with their number of rules, and its sets, whatever
 // tool made them: the host may have no program that shows them. A hook that lets everything
