@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# tests.sh [-short]: runs the tests on the lab's hosts, two at a time, and beside them the lab's own, which mostly wait. With three at a
-# time, control planes may lack a processor of two for so long that they lose their leases and start anew. Of those that failed, it says
-# once more at the end why, without what the hosts logged.
+# tests.sh [-short]: runs the tests on the lab's hosts, three at a time where the machine has time for that, and beside them the lab's own,
+# which mostly wait. Of those that failed, it says once more at the end why, without what the hosts logged.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 log=$(mktemp) own=$(mktemp)
 trap 'rm -f "$log" "$own"' EXIT
 
 # What they test is outside of what the cache of results knows.
-tests=(go test -v "$@" -vet=off -count=1 -p 1 -parallel 2 -timeout 80m)
+tests=(go test -v "$@" -vet=off -count=1 -p 1 -parallel 3 -timeout 80m)
 
 mapfile -t packages < <(go list ./... | grep -v '/e2e$')
 "${tests[@]}" "${packages[@]}" >"$own" 2>&1 &
@@ -22,7 +21,7 @@ awk '
 /^=== / { test = $3; lines = 0 }
 /^ *--- FAIL: / { failed[$3] = 1 }
 /^ *--- |^ok|^FAIL/ { lines = 0 }
-/^ +[a-z_0-9]+_test\.go:[0-9]+: / { lines = $1 ~ /^lab_test\.go/ ? 0 : 25 }
+/^ +[a-z_0-9]+_test\.go:[0-9]+: / { lines = $1 ~ /^dump_test\.go/ ? 0 : 25 }
 lines > 0 && told[test]++ < 60 { why[test] = why[test] $0 "\n"; lines-- }
 END { for (test in failed) if (test in why) printf "why %s failed:\n%s", test, why[test] }' "$log"
 exit "$status"

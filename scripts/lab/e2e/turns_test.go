@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 // longest are the tests that take the longest, in order. They begin first: none of them runs alone at the end.
@@ -17,8 +18,11 @@ var longest = []string{
 	"TestSeededSecrets", "TestCardsInTrouble", "TestDocker", "TestHostFaults", "TestLink", "TestKilled", "TestReset", "TestWeave", "TestRender", "TestFailures", "TestInit", "TestSupport",
 }
 
-// mostLabs is how many labs there are at most.
-const mostLabs = 8
+// mostLabs is how many labs there are at most, and fewLabs how many there are however busy the machine is.
+const (
+	mostLabs = 8
+	fewLabs  = 2
+)
 
 func labName(i int) string { return fmt.Sprintf("%s%d", cmp.Or(os.Getenv("KGPU_E2E_LAB"), "e2e"), i+1) }
 
@@ -26,8 +30,10 @@ func labName(i int) string { return fmt.Sprintf("%s%d", cmp.Or(os.Getenv("KGPU_E
 type turns struct {
 	mu      sync.Mutex
 	changed *sync.Cond
-	free    []string // names of labs
-	waiting []string // names of tests
+	free    []string  // names of labs
+	taken   int       // how many labs are not free
+	last    time.Time // when one was taken
+	waiting []string  // names of tests
 }
 
 var labs turns
@@ -44,6 +50,11 @@ func (q *turns) open() error {
 	for i := range min(count, mostLabs) {
 		q.free = append(q.free, labName(i))
 	}
+	go func() {
+		for range time.Tick(time.Second) { // whether the machine is busy nobody else tells
+			q.changed.Broadcast()
+		}
+	}()
 	return parallel.Set("1000")
 }
 
@@ -57,17 +68,20 @@ func (q *turns) take(t *testing.T) string {
 	t.Parallel() // which ends when all tests have come here
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.free) == 0 || q.next() != t.Name() {
+	for len(q.free) == 0 || q.next() != t.Name() || q.crowded() {
 		q.changed.Wait()
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(name string) bool { return name == t.Name() })
 	name := q.free[0]
 	q.free = q.free[1:]
+	q.taken++
+	q.last = time.Now()
 	q.changed.Broadcast()
 	t.Cleanup(func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.free = append(q.free, name)
+		q.taken--
 		q.changed.Broadcast()
 	})
 	return name
@@ -81,4 +95,19 @@ func (q *turns) next() string {
 		}
 	}
 	return q.waiting[0]
+}
+
+// crowded reports whether one more lab would have too little of the processors: control planes that wait for them too long lose their
+// leases, and begin anew. It is so where in half of the last minute something waited for a processor ("some" of the kernel's PSI,
+// https://docs.kernel.org/accounting/psi.html), where the kernel does not tell, and where what the last lab needs does not show yet.
+func (q *turns) crowded() bool {
+	if q.taken < fewLabs {
+		return false
+	}
+	told, err := os.ReadFile("/proc/pressure/cpu")
+	var ten, minute float64
+	if err == nil {
+		_, err = fmt.Sscanf(string(told), "some avg10=%f avg60=%f", &ten, &minute)
+	}
+	return err != nil || minute > 50 || time.Since(q.last) < time.Minute
 }
