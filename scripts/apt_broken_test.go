@@ -294,3 +294,40 @@ sed -i 1,2d "$apt_log"
 : >"$apt_log"
 [[ $(dpkg_error "$apt_log") == 'it ended badly' ]]`))
 }
+
+// TestFilesThatAKilledAptWasWriting: they have random names, and nobody else would ever remove them.
+func TestFilesThatAKilledAptWasWriting(t *testing.T) {
+	t.Parallel()
+	const written = "/var/lib/apt/extended_states."
+	start := func(t *testing.T) *sandbox {
+		s := newSandbox(t)
+		s.repository(deb{name: "one", version: "1", depends: "two"}, deb{name: "two", version: "1"})
+		s.ok(s.script("apt_install one; touch -d '1 hour ago' /var/lib/kgpu/ledger/000001/kind"))
+		// The kernel ends a program that writes more than it may, as kill -9 does: here, at the first byte of a file.
+		r := s.script("(ulimit -f 0; apt-mark auto one) || echo killed; touch -d '1 minute ago' " + written + "??????; echo " + written + "*")
+		if !strings.Contains(r.output, "killed") || strings.Contains(r.output, "*") {
+			t.Fatalf("an apt that was killed leaves nothing:\n%s", r.output)
+		}
+		s.ok(s.script("mkdir -p /var/lib/systemd/deb-systemd-helper-enabled; touch -d '1 minute ago' " +
+			"/var/cache/apt/pkgcache.bin.Ab3dEf /var/lib/systemd/deb-systemd-helper-enabled/.stateAb3dE.tmp; touch -d '2 hours ago' " + written + "Before"))
+		return s
+	}
+	for name, ends := range map[string]string{"the next step ends": "settle_step", "undo": "undo_all"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.ok(s.script(ends))
+			s.prints("find /var/lib/apt /var/cache/apt /var/lib/systemd -name '*.??????' -o -name '.state*'", written+"Before\n")
+			s.prints("apt-mark showauto", map[bool]string{true: "two\n"}[ends == "settle_step"])
+		})
+	}
+	t.Run("written now", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		s.ok(s.script("rm " + written + "*; touch " + written + "NowNow; " +
+			"exec {fd}>" + written + "IsOpen; touch -d '1 minute ago' " + written + "IsOpen; settle_step"))
+		s.prints("ls /var/lib/apt/extended_states.*", written+"IsOpen\n"+written+"NowNow\n")
+		s.ok(s.script("sleep 1.1; settle_step"))
+		s.prints("find /var/lib/apt -name 'extended_states.*'", "")
+	})
+}

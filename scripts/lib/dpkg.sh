@@ -47,9 +47,33 @@ of_former_boot() {
 # settle_step ends a step: what it did is on the disk, and so are the packages and images in the notes, unless a note is of a former
 # boot and nobody has looked at them yet.
 settle_step() {
+  drop_unfinished
   settle / 'it is to be done again'
   unsettled_before || rm -f "$unsettled"
   images_torn || rm -f "$unsettled_images"
+}
+
+# drop_unfinished removes the files that apt and the scripts of packages were writing when they were killed, of the time since kgpu first
+# changed this host: they write a file under a random name and rename it then (apt's FileFd, File::Temp of deb-systemd-helper), and nobody
+# looks at such a file again. What is written at this moment stays.
+drop_unfinished() {
+  local file
+  local -a entries=("$ledger"/[0-9]*/kind)
+  [[ -f ${entries[0]} ]] || return 0
+  { find /var/lib/apt /var/cache/apt /var/lib/systemd/deb-systemd-helper-{enabled,masked} -maxdepth 1 -type f \
+    '(' -name 'extended_states.??????' -o -name '*pkgcache.bin.??????' -o -name '.state?????.tmp' ')' \
+    -newer "${entries[0]}" ! -newermt '1 second ago' 2>/dev/null || true; } | while IFS= read -r file; do
+    is_open "$file" || rm -f "$file"
+  done
+}
+
+# is_open FILE tells whether a process has a file open.
+is_open() {
+  local fd
+  for fd in /proc/[0-9]*/fd/*; do
+    if [[ $fd -ef $1 ]]; then return; fi
+  done
+  return 1
 }
 
 # dpkg_drop_empty takes away the configuration files that packages in the note were about to get, and that a power cut left empty: dpkg

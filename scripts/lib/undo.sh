@@ -94,6 +94,7 @@ undo_entry() {
     kubeadm | adopted | initramfs-built) ;;
     *) fail STEP_FAILED "the ledger has an entry of the unknown kind $kind" ;;
   esac
+  drop_unfinished
   entry_drop "$1"
 }
 
