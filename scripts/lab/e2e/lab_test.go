@@ -146,13 +146,17 @@ func (l *lab) snapshot(t *testing.T, hosts ...string) snapshots {
 // and the pod network bring about what the API server knows a moment later.
 func (l *lab) settled(t *testing.T, hosts ...string) snapshots {
 	t.Helper()
-	for before := l.snapshot(t, hosts...); ; {
+	before := l.snapshot(t, hosts...)
+	for range 20 {
 		after := l.snapshot(t, hosts...)
 		if !slices.ContainsFunc(hosts, func(h string) bool { return read(t, before[h]) != read(t, after[h]) }) {
 			return after
 		}
 		before = after
 	}
+	l.unchanged(t, before)
+	t.Fatal("twenty snapshots, one after the other, and each differs from the one before")
+	return nil
 }
 
 // unchanged fails the test when hosts differ from their snapshots. What changes by itself is in no snapshot: the lab's

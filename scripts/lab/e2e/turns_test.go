@@ -30,8 +30,8 @@ func labName(i int) string { return fmt.Sprintf("%s%d", cmp.Or(os.Getenv("KGPU_E
 type turns struct {
 	mu      sync.Mutex
 	changed *sync.Cond
-	free    []string  // names of labs
-	taken   int       // how many labs are not free
+	labs    int       // how many there are
+	free    []string  // names of those that no test has
 	last    time.Time // when one was taken
 	waiting []string  // names of tests
 }
@@ -47,7 +47,8 @@ func (q *turns) open() error {
 		return err
 	}
 	q.changed = sync.NewCond(&q.mu)
-	for i := range min(count, mostLabs) {
+	q.labs = min(count, mostLabs)
+	for i := range q.labs {
 		q.free = append(q.free, labName(i))
 	}
 	go func() {
@@ -74,14 +75,12 @@ func (q *turns) take(t *testing.T) string {
 	q.waiting = slices.DeleteFunc(q.waiting, func(name string) bool { return name == t.Name() })
 	name := q.free[0]
 	q.free = q.free[1:]
-	q.taken++
 	q.last = time.Now()
 	q.changed.Broadcast()
 	t.Cleanup(func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.free = append(q.free, name)
-		q.taken--
 		q.changed.Broadcast()
 	})
 	return name
@@ -101,7 +100,7 @@ func (q *turns) next() string {
 // leases, and begin anew. It is so where in half of the last minute something waited for a processor ("some" of the kernel's PSI,
 // https://docs.kernel.org/accounting/psi.html), where the kernel does not tell, and where what the last lab needs does not show yet.
 func (q *turns) crowded() bool {
-	if q.taken < fewLabs {
+	if q.labs-len(q.free) < fewLabs {
 		return false
 	}
 	told, err := os.ReadFile("/proc/pressure/cpu")
