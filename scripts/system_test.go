@@ -128,6 +128,30 @@ func TestUnitThatComesByItself(t *testing.T) {
 	}
 }
 
+// TestUnitThatKgpuBrought: a package whose script was cut off has not enabled its unit.
+func TestUnitThatKgpuBrought(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.repository(deb{name: "one", version: "1"})
+	s.stub("dpkg-query", "#!/bin/sh\ncase $* in -L*one*) echo /lib/systemd/system/ours.service ;; esac\nexec /usr/bin/dpkg-query \"$@\"\n")
+	s.ok(s.script("apt_install one"))
+	s.write("var/units/ours.service", "loaded,inactive,disabled\n")
+	s.write("var/units/theirs.service", "loaded,inactive,disabled\n")
+	s.ok(s.script("unit_enable ours.service theirs.service"))
+	for _, unit := range []string{"ours", "theirs"} {
+		if got := s.read("var/units/" + unit + ".service"); got != "loaded,active,enabled\n" {
+			t.Errorf("%s is %q", unit, got)
+		}
+	}
+	s.prints("ledger_find unit ours.service; ledger_find unit theirs.service", "000002\n")
+	s.ok(s.script("undo_all"))
+	for _, unit := range []string{"ours", "theirs"} {
+		if got := s.read("var/units/" + unit + ".service"); got != "loaded,inactive,disabled\n" {
+			t.Errorf("after undo, %s is %q", unit, got)
+		}
+	}
+}
+
 // A systemd that is too busy to answer tells nothing that reset could bring a unit back to.
 func TestUnitOfWhichSystemdDoesNotTell(t *testing.T) {
 	t.Parallel()

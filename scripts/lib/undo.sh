@@ -268,6 +268,7 @@ undo_package_units() {
   local unit
   while IFS= read -r unit; do
     systemctl disable -q --now -- "$unit" 2>/dev/null || true
+    systemctl reset-failed -- "$unit" 2>/dev/null || true
   done < <(package_units "$@")
 }
 

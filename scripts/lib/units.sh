@@ -30,12 +30,23 @@ unit_coming() {
   [[ $(unit_property "$1" ActiveState) == activating || $(unit_property "$1" Job) -gt 0 ]] && systemctl is-enabled -q -- "$1" 2>/dev/null
 }
 
-# unit_enable UNIT... enables units and starts them. One that comes by itself is only waited for: kgpu changes nothing of it.
+# unit_brought UNIT tells whether a unit came with a package that kgpu brought.
+unit_brought() {
+  local number
+  local -a names=()
+  for number in $(ledger_find packages); do
+    mapfile -t -O "${#names[@]}" names <"$ledger/$number/args"
+  done
+  [[ ${#names[@]} -gt 0 ]] && grep -qxF -- "$1" <<<"$(package_units "${names[@]}")"
+}
+
+# unit_enable UNIT... enables units and starts them. One that comes by itself is only waited for: kgpu changes nothing of it. One that
+# kgpu brought goes with its package, and has no state to go back to; a package whose script is cut off may not have enabled it.
 unit_enable() {
   local unit
   for unit in "$@"; do
     if unit_enabled "$unit"; then continue; fi
-    unit_coming "$unit" || remember_unit "$unit"
+    unit_coming "$unit" || unit_brought "$unit" || remember_unit "$unit"
     systemctl enable -q --now -- "$unit" || unit_failed "$unit"
   done
 }
