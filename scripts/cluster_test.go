@@ -272,16 +272,19 @@ func TestReady(t *testing.T) {
 	s.write("cluster", ready)
 	s.ok(s.step("cluster-ready"))
 	s.write(stepDir+"/timeout", "0")
+	s.write("cluster", strings.Replace(ready, "coredns 2 2 2", "coredns 2 1 2", 1)) // the other one was on w10
+	s.ok(s.step("cluster-ready"))
 	for name, c := range map[string]struct{ cluster, late string }{
-		"node":                {strings.Replace(ready, "node w1 Ready=True", "node w1 Ready=False", 1), "node w1"},
-		"node is not there":   {strings.Replace(ready, "node w1 Ready=True\n", "", 1), "node w1"},
-		"network of a node":   {strings.Replace(ready, "NetworkUnavailable=False", "NetworkUnavailable=True", 1), "node cp1"},
-		"old pods":            {strings.Replace(ready, "weave-net 3 2 2", "weave-net 3 2 1", 1), "kube-system/daemonset/weave-net (2 of 3)"},
-		"no pod of a node":    {strings.Replace(ready, "weave-net 3 2 2", "weave-net 3 1 2", 1), "kube-system/daemonset/weave-net (1 of 3)"},
-		"nobody is away":      {strings.Replace(ready, "node w10 Ready=False", "node w10 Ready=True", 1), "kube-system/daemonset/weave-net (2 of 3)"},
-		"a deployment":        {strings.Replace(ready, "coredns 2 2 2", "coredns 2 1 2", 1), "kube-system/deployment/coredns (1 of 2)"},
-		"no pods":             {strings.Replace(ready, "weave-net 3 2 2", "weave-net 0 0 0", 1), "kube-system/daemonset/weave-net (0 of 0)"},
-		"workload is missing": {strings.Replace(ready, "kube-system/deployment/coredns 2 2 2\n", "", 1), "kube-system/deployment/coredns (0 of ?)"},
+		"node":                 {strings.Replace(ready, "node w1 Ready=True", "node w1 Ready=False", 1), "node w1"},
+		"node is not there":    {strings.Replace(ready, "node w1 Ready=True\n", "", 1), "node w1"},
+		"network of a node":    {strings.Replace(ready, "NetworkUnavailable=False", "NetworkUnavailable=True", 1), "node cp1"},
+		"old pods":             {strings.Replace(ready, "weave-net 3 2 2", "weave-net 3 2 1", 1), "kube-system/daemonset/weave-net (2 of 3)"},
+		"no pod of a node":     {strings.Replace(ready, "weave-net 3 2 2", "weave-net 3 1 2", 1), "kube-system/daemonset/weave-net (1 of 3)"},
+		"nobody is away":       {strings.Replace(ready, "node w10 Ready=False", "node w10 Ready=True", 1), "kube-system/daemonset/weave-net (2 of 3)"},
+		"a deployment":         {strings.Replace(ready, "coredns 2 2 2", "coredns 3 1 3", 1), "kube-system/deployment/coredns (1 of 3)"},
+		"none of the only one": {strings.Replace(ready, "coredns 2 2 2", "coredns 1 0 1", 1), "kube-system/deployment/coredns (0 of 1)"},
+		"no pods":              {strings.Replace(ready, "weave-net 3 2 2", "weave-net 0 0 0", 1), "kube-system/daemonset/weave-net (0 of 0)"},
+		"workload is missing":  {strings.Replace(ready, "kube-system/deployment/coredns 2 2 2\n", "", 1), "kube-system/deployment/coredns (0 of ?)"},
 	} {
 		s.write("cluster", c.cluster)
 		s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
@@ -293,7 +296,7 @@ func TestReady(t *testing.T) {
 	full := strings.Replace(ready, "node w1 Ready=True", "node w1 MemoryPressure=False DiskPressure=True Ready=True", 1)
 	for late, c := range map[string]struct{ cluster, timeout string }{
 		"node w1 (DiskPressure)": {full, "600"},
-		"node w1 (DiskPressure), kube-system/deployment/coredns (1 of 2)": {strings.Replace(full, "coredns 2 2 2", "coredns 2 1 2", 1), "0"},
+		"node w1 (DiskPressure), kube-system/deployment/coredns (1 of 3)": {strings.Replace(full, "coredns 2 2 2", "coredns 3 1 3", 1), "0"},
 	} {
 		s.write("cluster", c.cluster)
 		s.write(stepDir+"/timeout", c.timeout)

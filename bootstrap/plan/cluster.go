@@ -339,11 +339,8 @@ func (b *builder) notReady() string {
 	}
 	if b.Inventory.Network != inventory.None {
 		for _, w := range []string{b.dnsWorkload(), machine.NetworkWorkload[b.Inventory.Network]} {
-			least := b.Cluster.Workloads[w].Desired
-			if w != b.dnsWorkload() {
-				least -= b.away() // every node has a pod of the network's, and who is away is not waited for
-			}
-			if have, ok := b.Cluster.Workloads[w]; !ok || have.Ready < least || have.Desired == 0 {
+			// Who is away is not waited for, nor are pods there: each node has one of the network's, and may have one of the DNS.
+			if have := b.Cluster.Workloads[w]; have.Ready < max(have.Desired-b.away(), 1) {
 				waiting = append(waiting, w)
 			}
 		}

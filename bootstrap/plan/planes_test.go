@@ -258,6 +258,8 @@ func TestOneControlPlaneIsDown(t *testing.T) {
 					other = id
 				}
 			}
+			goesAway(seen[other].Cluster, down)
+			nothingLeft(t, inv, seen)
 			halfJoined(seen[other])
 			g := planUp(t, inv, seen)
 			if hosts := hostsOf(g, joinPlane); hosts != nil || !slices.ContainsFunc(g.Warnings, func(w string) bool {
@@ -272,6 +274,28 @@ func TestOneControlPlaneIsDown(t *testing.T) {
 	delete(seen, "cp2")
 	if _, err := Up(inv, seen); !errors.Is(err, &reason.Error{ID: reason.ClusterQuorumLost}) {
 		t.Errorf("a cluster beside one that may be there: %v", err)
+	}
+}
+
+// goesAway lets a cluster notice that a node is away, with a pod of each workload.
+func goesAway(c *facts.Cluster, node string) {
+	c.Nodes[slices.IndexFunc(c.Nodes, func(n facts.Node) bool { return n.Name == node })].Ready = false
+	for name, w := range c.Workloads {
+		w.Ready--
+		c.Workloads[name] = w
+	}
+}
+
+// Nobody waits for pods on a control plane that is down, but for the only one of the DNS that there was.
+func TestDNSOfAControlPlaneThatIsDown(t *testing.T) {
+	for ready, want := range map[int]bool{2: false, 1: false, 0: true} {
+		inv, seen := settled(t, fourHosts)
+		delete(seen, "cp2")
+		goesAway(seen["cp1"].Cluster, "cp2")
+		seen["cp1"].Cluster.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: ready}
+		if g := planUp(t, inv, seen); g.Has("cluster/ready") != want {
+			t.Errorf("%d of 2: %v", ready, refs(g))
+		}
 	}
 }
 

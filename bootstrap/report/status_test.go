@@ -84,7 +84,7 @@ func troubled() *status.Report {
 		{Host: "cp0", Reason: reason.HostCertificateEnds, Text: "certificates: API server ends in 0 days, on 2026-11-21", Advice: reason.Lookup(reason.HostCertificateEnds).Advice},
 		{Host: "10.0.0.11", Reason: reason.NodeNotReady, Text: "node gpu-one is not ready since 2026-11-21 11:55:00 UTC: KubeletNotReady", Advice: reason.Lookup(reason.NodeNotReady).Advice},
 		{Host: "gpu-two2", Reason: reason.SSHUnreachable, Text: "connecting to 10.0.0.12:22: i/o timeout", Advice: reason.Lookup(reason.SSHUnreachable).Advice},
-		{Text: "coredns: 1 of 2 pods are ready: names of services do not resolve", Advice: "`kubectl -n kube-system describe deployment coredns`"},
+		{Text: "coredns: 1 of 2 pods are ready", Advice: "`kubectl -n kube-system describe deployment coredns`"},
 	}
 	return r
 }

@@ -155,7 +155,11 @@ func (j *reporter) cluster() {
 		j.problem("", reason.NetPodsUnreachable, "the last run did not come to the end of its proof that pods of all nodes reach each other and the DNS", "`kgpu up "+j.inv.Path+"` tries again, and says what does not")
 	}
 	if w := c.DNS; w != nil && w.Ready < max(w.Desired, 1) {
-		j.problem("", "", fmt.Sprintf("%s: %d of %d pods are ready: names of services do not resolve", w.Name, w.Ready, w.Desired), "`kubectl -n kube-system describe deployment "+w.Name+"`")
+		text := fmt.Sprintf("%s: %d of %d pods are ready", w.Name, w.Ready, w.Desired)
+		if w.Ready == 0 {
+			text += ": names of services do not resolve"
+		}
+		j.problem("", "", text, "`kubectl -n kube-system describe deployment "+w.Name+"`")
 	}
 }
 

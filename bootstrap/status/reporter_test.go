@@ -233,9 +233,12 @@ func TestEachFaultIsOneProblem(t *testing.T) {
 			w1(s).Ready = false
 			api(s).Waiting = []facts.WaitingPod{{Namespace: "kube-system", Name: "p", Node: "w1", NotReady: now.Add(-time.Hour), Containers: []facts.WaitingContainer{{Reason: "ErrImagePull"}}}}
 		}, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
-		"no DNS": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
+		"less DNS": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			s[0].Facts.Cluster.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
 		}, []string{"  coredns: 1 of 2 pods are ready"}},
+		"no DNS": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
+			s[0].Facts.Cluster.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2}
+		}, []string{"  coredns: 0 of 2 pods are ready: names of services do not resolve"}},
 		"certificates": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			s[0].Facts.Certificates = append(s[0].Facts.Certificates, facts.Certificate{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(29*24*time.Hour + time.Hour)},
 				facts.Certificate{Path: "/etc/kubernetes/scheduler.conf", Ends: now.Add(-time.Hour)}, facts.Certificate{Path: "/etc/kubernetes/pki/etcd/ca.crt"},

@@ -41,10 +41,11 @@ pending() {
   done < <(grep '^node ' <<<"$state")
   for workload in "${workloads[@]}"; do
     read -r _ want ready updated <<<"$(grep -m 1 -F "$workload " <<<"$state")" || true
-    # Every node has a pod of a DaemonSet, also one that is away; when it is seen to be, its pods are not ready any more.
-    least=${want:-0}
-    if [[ $workload == */daemonset/* ]]; then least=$((least - away)); fi
-    if [[ ${want:-0} == 0 || ${ready:-0} -lt $least || ${updated:-0} -lt $least ]]; then missing+=("$workload (${ready:-0} of ${want:-?})"); fi
+    # Every node has a pod of a DaemonSet, and may have one of a Deployment, also one that is away; when it is seen to be, its pods
+    # are not ready any more. Those of a Deployment come elsewhere, after five minutes.
+    least=$((${want:-0} - away))
+    if [[ $least -lt 1 ]]; then least=1; fi
+    if [[ ${ready:-0} -lt $least || ${updated:-0} -lt $least ]]; then missing+=("$workload (${ready:-0} of ${want:-?})"); fi
   done
   local IFS=,
   printf '%s' "${missing[*]}"

@@ -201,6 +201,7 @@ func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual st
 // commandsWithout runs every command that works on a cluster while one of its control planes is off.
 func (c *cluster) commandsWithout(t *testing.T, off string) {
 	t.Helper()
+	c.dnsOn(t, off)
 	c.verb(t, "kill", off)
 	for _, args := range [][]string{
 		{"smoke", c.inventory},
@@ -213,6 +214,9 @@ func (c *cluster) commandsWithout(t *testing.T, off string) {
 		{"backup", "-i", c.inventory, "--file", filepath.Join(t.TempDir(), "backup.tar.gz")},
 		{"plan", c.inventory},
 	} {
+		if args[0] == "plan" {
+			c.k(t, "wait", "--for=condition=Ready=Unknown", "node/"+off, "--timeout=2m") // then the pods there are not ready any more
+		}
 		s := kgpu(t, 0, args...)
 		if said := s.stdout.String() + s.stderr.String(); !strings.Contains(said, c.addr[off]+" is not reached: ") {
 			t.Errorf("kgpu %s does not say that %s is down:\n%s", args[0], off, said)
@@ -228,6 +232,18 @@ func (c *cluster) commandsWithout(t *testing.T, off string) {
 	}
 	c.verb(t, "start", off)
 	c.exec(t, off, "until curl -sk https://127.0.0.1:6443/readyz | grep -q ok; do sleep 1; done")
+}
+
+// dnsOn has a node run a pod of the cluster's DNS.
+func (c *cluster) dnsOn(t *testing.T, node string) {
+	t.Helper()
+	c.k(t, "cordon", "--selector", "kubernetes.io/hostname!="+node)
+	c.k(t, "-n", "kube-system", "delete", lines(c.k(t, "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "name"))[0])
+	c.k(t, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+	c.k(t, "uncordon", "--selector", "kubernetes.io/hostname!="+node)
+	if nodes := c.k(t, "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[*].spec.nodeName}"); !slices.Contains(strings.Fields(nodes), node) {
+		t.Fatalf("the DNS is on %s", nodes)
+	}
 }
 
 // etcdMembers are the names of etcd's members, as the one of a control plane tells them.
