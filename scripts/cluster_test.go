@@ -52,6 +52,8 @@ case "$*" in
   if [[ ! -e /node-is-there ]]; then echo 'Error from server (NotFound): nodes "w1" not found' >&2; exit 1; fi
   printf '{"metadata":{"name":"w1","uid":"%s"}}' "$(</node-is-there)" ;;
 *get\ nodes,*) cat /cluster ;;
+*get\ pods\ -l\ k8s-app=kube-dns*) [[ ! -e /dns ]] || cat /dns ;;
+*delete\ pod\ coredns-*) mv /dns-then /dns ;;
 *get\ node\ w1*labels*) [[ ! -e /labels ]] || cat /labels ;;
 *get\ secrets*) cat /tokens ;;
 *get\ daemonset\ calico-node*) [[ ! -e /environment ]] || cat /environment ;;
@@ -356,6 +358,59 @@ esac
 			s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
 			if got := strings.TrimSpace(s.read(stepDir + "/failure")); !strings.HasSuffix(got, "kube-system/deployment/coredns (0 of 2)"+c.want) {
 				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// The DNS does not stay on one of several nodes: one of its pods comes on another, and is waited for.
+func TestDNSIsSpread(t *testing.T) {
+	t.Parallel()
+	pods := template.Must(template.New("").Parse(quoted(t, stepText(t, "cluster-ready"), "dns_template")))
+	pod := func(name, node, ready string, more object) object {
+		meta := object{"name": name}
+		maps.Copy(meta, more)
+		return object{"metadata": meta, "spec": object{"nodeName": node}, "status": object{"conditions": []any{
+			object{"type": "Initialized", "status": "True"}, object{"type": "Ready", "status": ready},
+		}}}
+	}
+	a, b := pod("coredns-a", "cp1", "True", nil), pod("coredns-b", "cp1", "True", nil)
+	ends := pod("coredns-a", "cp1", "True", object{"deletionTimestamp": "2026-01-01T00:00:00Z"})
+	const dns = "kube-system/deployment/coredns"
+	for name, c := range map[string]struct {
+		nodes, workloads string
+		before, then     []any
+		deletes          bool
+		late             string // what is waited for in vain
+	}{
+		"on one of two nodes":    {"cp1\nw1\n", dns, []any{a, b}, []any{ends, b, pod("coredns-c", "w1", "True", nil)}, true, ""},
+		"the new one is no good": {"cp1\nw1\n", dns, []any{a, b}, []any{ends, b, pod("coredns-c", "w1", "False", nil)}, true, dns + " (1 of 2)"},
+		"on two nodes":           {"cp1\nw1\n", dns, []any{a, pod("coredns-b", "w1", "True", nil)}, nil, false, ""},
+		"one goes already":       {"cp1\nw1\n", dns, []any{ends, b}, nil, false, ""},
+		"one is not ready":       {"cp1\nw1\n", dns, []any{a, pod("coredns-b", "cp1", "False", nil)}, nil, false, ""},
+		"the only node":          {"cp1\n", dns, []any{a, b}, nil, false, ""},
+		"somebody else's":        {"cp1\nw1\n", "kube-system/daemonset/kube-proxy", []any{a, b}, nil, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			for file, list := range map[string][]any{"dns": c.before, "dns-then": c.then} {
+				var out strings.Builder
+				must(t, pods.Execute(&out, object{"items": list}))
+				s.write(file, out.String())
+			}
+			s.value("nodes", c.nodes)
+			s.value("workloads", c.workloads+"\n")
+			s.write("cluster", "node cp1 Ready=True\nnode w1 Ready=True\n"+c.workloads+" 2 2 2\n") // older than the pod's end
+			s.write(stepDir+"/timeout", "0")
+			if c.late == "" {
+				s.ok(s.step("cluster-ready"))
+			} else {
+				s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
+				s.holds(stepDir+"/failure", "NODE_NOT_READY\tnot ready: "+c.late+"\n")
+			}
+			if calls := s.calls(); strings.Contains(calls, "-n kube-system delete pod coredns-a --wait=false\n") != c.deletes {
+				t.Errorf("calls:\n%s", calls)
 			}
 		})
 	}

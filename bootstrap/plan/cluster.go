@@ -53,11 +53,11 @@ func (b *builder) bringUp() error {
 	for _, h := range returning {
 		joined = append(joined, b.comeBack(h, token[0]))
 	}
-	settled := b.untoken(started, token, joined, len(planes) > 0)
+	b.untoken(started, token, joined)
 	b.letIn(plugin)
 	b.staysOpen(workers)
 	labelled := b.nodes(slices.Concat(started, joined))
-	if err := b.ready(slices.Concat(started, network, joined, labelled, settled, b.upgraded()), len(network) > 0, slices.Concat(planes, workers), returning); err != nil {
+	if err := b.ready(slices.Concat(started, network, joined, labelled, b.upgraded()), len(network) > 0, slices.Concat(planes, workers), returning); err != nil {
 		return err
 	}
 	if b.onlyComesUp() {
@@ -147,8 +147,7 @@ func (b *builder) token(needs []graph.Ref, planes, workers, returning []*host) (
 
 // untoken plans the end of kgpu's tokens: this run's, once the workers have joined, and those that former runs left. Which
 // there are is known only where the API server answers.
-// Where control planes have joined, the cluster's DNS is spread over them; the step is returned then.
-func (b *builder) untoken(started, token, joined []graph.Ref, spread bool) []graph.Ref {
+func (b *builder) untoken(started, token, joined []graph.Ref) {
 	reason := "all workers have joined"
 	if len(b.Inventory.ControlPlanes()) > 1 {
 		reason = "all hosts have joined"
@@ -156,23 +155,19 @@ func (b *builder) untoken(started, token, joined []graph.Ref, spread bool) []gra
 	if len(joined) == 0 {
 		switch {
 		case !b.ClusterExists():
-			return nil
+			return
 		case !b.APIAnswers():
 			reason = "a run that was interrupted may have left it"
 		case len(b.Cluster.Tokens) == 0:
-			return nil
+			return
 		default:
 			reason = "a run that was interrupted left it"
 		}
 	}
-	ref := b.onCluster(graph.Step{
+	b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "cluster/untoken"}, Reason: reason,
-		Needs: slices.Concat(started, token, joined), Input: b.uncertified(spread),
+		Needs: slices.Concat(started, token, joined), Input: b.uncertified(),
 	})
-	if !spread {
-		return nil
-	}
-	return []graph.Ref{ref}
 }
 
 func (b *builder) join(h *host, token graph.Ref) graph.Ref {

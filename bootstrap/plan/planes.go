@@ -95,16 +95,12 @@ func (b *builder) certified(joining []*host, values map[string]string) (map[stri
 	return values, err
 }
 
-// uncertified is what deletes that with the tokens, and has the cluster's DNS spread: all of it is where the first node was.
-func (b *builder) uncertified(spread bool) graph.Input {
+// uncertified is what deletes that with the tokens.
+func (b *builder) uncertified() graph.Input {
 	if len(b.Inventory.ControlPlanes()) == 1 {
 		return graph.Input{}
 	}
-	values := map[string]string{"certificates": "yes"}
-	if spread {
-		values["spread"] = "coredns"
-	}
-	return graph.Input{Values: values}
+	return graph.Input{Values: map[string]string{"certificates": "yes"}}
 }
 
 func (b *builder) joinPlane(h *host, token graph.Ref, others []graph.Ref) graph.Ref {

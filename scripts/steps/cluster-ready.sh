@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Waits until nodes and workloads are ready, and proves that a pod on each node reaches one on the next, and the cluster's DNS.
+# Waits until nodes and workloads are ready, has the cluster's DNS on more than one node, and proves that a pod on each node reaches one
+# on the next, and the DNS.
 # Values: nodes (a name a line), workloads (namespace/kind/name, a line each), network (none: nodes need only be there, somebody
 # else brings their network), proof (the manifest of a pod for each node, called like it, in the namespace kgpu-network, with the
 # host's programs; without it nothing is proven). A node that is not among those, and away, is not waited for: nor are its pods.
@@ -18,6 +19,28 @@ state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{r
 {{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}} {{if eq (printf "%v" .metadata.generation) (printf "%v" .status.observedGeneration)}}{{.status.updatedNumberScheduled}}{{else}}0{{end}}
 {{else}}{{.metadata.namespace}}/deployment/{{.metadata.name}} {{.spec.replicas}} {{or .status.availableReplicas 0}} {{or .status.updatedReplicas 0}}
 {{end}}{{end}}'
+
+# The cluster's DNS; and its pods that are ready and stay, a line each: the node's name and the pod's.
+dns=kube-system/deployment/coredns
+# shellcheck disable=SC2016 # Go's template
+dns_template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{$pod := printf "%s %s" .spec.nodeName .metadata.name}}{{range .status.conditions}}{{if and (eq .type "Ready") (eq .status "True")}}{{$pod}}
+{{end}}{{end}}{{end}}{{end}}'
+
+# dns_pods prints those lines.
+dns_pods() { kube -n kube-system get pods -l k8s-app=kube-dns -o go-template="$dns_template" 2>/dev/null; }
+
+# spread_dns has the DNS survive a node: where all its pods are on one of several nodes, one of them goes, and comes on another, as
+# the Deployment prefers. Those of the first node start before there is another one (kubernetes.io, "Creating Highly Available
+# Clusters with kubeadm"). It fails where nothing is to be done.
+spread=0 # so many pods of it are to be ready then
+spread_dns() {
+  local -a pods
+  if [[ ${#nodes[@]} -lt 2 || " ${workloads[*]} " != *" $dns "* ]]; then return 1; fi
+  mapfile -t pods < <(dns_pods)
+  if [[ ${#pods[@]} -lt 2 || $(printf '%s\n' "${pods[@]%% *}" | sort -u | wc -l) -gt 1 ]]; then return 1; fi
+  spread=${#pods[@]}
+  kube -n kube-system delete pod "${pods[0]##* }" --wait=false >/dev/null || true # it works where it is, too
+}
 
 # pending prints what is not ready yet, separated by commas.
 pending() {
@@ -47,6 +70,10 @@ pending() {
     if [[ $least -lt 1 ]]; then least=1; fi
     if [[ ${ready:-0} -lt $least || ${updated:-0} -lt $least ]]; then missing+=("$workload (${ready:-0} of ${want:-?})"); fi
   done
+  if [[ $spread -gt 0 && ${#missing[@]} -eq 0 ]]; then # the Deployment's status may be older than the pod's end
+    ready=$(dns_pods | wc -l)
+    if [[ $ready -lt $spread ]]; then missing+=("$dns ($ready of $spread)"); fi
+  fi
   local IFS=,
   printf '%s' "${missing[*]}"
 }
@@ -297,30 +324,36 @@ end_proof() {
   delete_namespace
 }
 
+# wait_ready returns when nothing is waited for any more.
+wait_ready() {
+  local late words why reason told='' rounds=0 kept=''
+  while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
+    send_pods
+    watch_pulls --all-namespaces
+    if [[ $((rounds % 5)) -eq 0 ]]; then kept=$(stuck "$late"); fi
+    rounds=$((rounds + 1))
+    words=$(pull_text)
+    why="${late//,/, }${words:-$kept}"
+    refuse_pressure "$late" "$why"
+    if [[ $(seconds_left) -le 0 ]]; then
+      explain "$late" 2>&1 || true
+      reason=${pull%%$'\t'*}
+      if [[ -z $reason && $late =~ \([A-Za-z]+Pressure\) ]]; then reason=NODE_PRESSURE; fi
+      fail "${reason:-NODE_NOT_READY}" "not ready: $why"
+    fi
+    if [[ $why != "$told" ]]; then
+      waiting "$why"
+      told=$why
+    fi
+    pause
+  done
+}
+
 if [[ -f $KGPU_STEP/values/proof ]]; then
   network_unproven
   trap end_proof EXIT
 fi
-told='' rounds=0 kept=''
-while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
-  send_pods
-  watch_pulls --all-namespaces
-  if [[ $((rounds % 5)) -eq 0 ]]; then kept=$(stuck "$late"); fi
-  rounds=$((rounds + 1))
-  words=$(pull_text)
-  why="${late//,/, }${words:-$kept}"
-  refuse_pressure "$late" "$why"
-  if [[ $(seconds_left) -le 0 ]]; then
-    explain "$late" 2>&1 || true
-    reason=${pull%%$'\t'*}
-    if [[ -z $reason && $late =~ \([A-Za-z]+Pressure\) ]]; then reason=NODE_PRESSURE; fi
-    fail "${reason:-NODE_NOT_READY}" "not ready: $why"
-  fi
-  if [[ $why != "$told" ]]; then
-    waiting "$why"
-    told=$why
-  fi
-  pause
-done
+wait_ready
+if spread_dns; then wait_ready; fi
 prove
 rm -f /var/lib/kgpu/network-unproven

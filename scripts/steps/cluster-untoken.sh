@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Deletes the tokens that kgpu made for hosts to join with: this run's, and those that runs which were interrupted left. Values:
-# certificates (yes: also what was laid out for control planes), spread (a Deployment of kube-system's whose pods are to be placed anew,
-# now that there are more nodes for them).
+# certificates (yes: also what was laid out for control planes).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -22,6 +21,3 @@ laid_out=$(printf 'Proxy for managing TTL for the kubeadm-certs secret' | base64
 mapfile -t secrets < <(awk -v ours="$laid_out" '$2 == ours { print $1 }' <<<"$tokens")
 kube -n kube-system delete secrets --ignore-not-found kubeadm-certs "${secrets[@]}" ||
   fail_transient API_UNREACHABLE 'the API server does not delete the certificates for control planes'
-spread=$(value_or spread '')
-[[ -z $spread ]] || kube -n kube-system rollout restart deployment "$spread" >/dev/null ||
-  fail_transient API_UNREACHABLE "the API server does not place the pods of $spread anew"

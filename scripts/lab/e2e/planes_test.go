@@ -66,6 +66,9 @@ func TestPlanes(t *testing.T) {
 		if !testing.Short() {
 			c.provenOn(t, kgpu(t, 0, "smoke", "--output", "json", c.inventory), cards, "w3", "w4")
 		}
+		if on := c.dnsNodes(t); len(on) != 2 || on[0] == on[1] {
+			t.Errorf("the DNS is on %v", on)
+		}
 		if left := c.k(t, "-n", "kube-system", "get", "secrets", "-o", "name"); strings.Contains(left, "kubeadm-certs") || strings.Contains(left, "bootstrap-token") {
 			t.Errorf("secrets of the joins are left: %s", left)
 		}
@@ -241,9 +244,15 @@ func (c *cluster) dnsOn(t *testing.T, node string) {
 	c.k(t, "-n", "kube-system", "delete", lines(c.k(t, "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "name"))[0])
 	c.k(t, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
 	c.k(t, "uncordon", "--selector", "kubernetes.io/hostname!="+node)
-	if nodes := c.k(t, "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[*].spec.nodeName}"); !slices.Contains(strings.Fields(nodes), node) {
-		t.Fatalf("the DNS is on %s", nodes)
+	if on := c.dnsNodes(t); !slices.Contains(on, node) {
+		t.Fatalf("the DNS is on %v", on)
 	}
+}
+
+// dnsNodes are the nodes of the pods of the cluster's DNS.
+func (c *cluster) dnsNodes(t *testing.T) []string {
+	t.Helper()
+	return strings.Fields(c.k(t, "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[*].spec.nodeName}"))
 }
 
 // etcdMembers are the names of etcd's members, as the one of a control plane tells them.
