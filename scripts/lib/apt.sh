@@ -251,6 +251,14 @@ installed_all() {
   done
 }
 
+# packages_of_kgpu prints the packages that came with kgpu, as the ledger says.
+packages_of_kgpu() {
+  local number
+  for number in $(ledger_find packages); do cat "$ledger/$number/args"; done
+}
+
+came_with_kgpu() { grep -qxF -- "$1" <<<"$(packages_of_kgpu)"; }
+
 # package_units PACKAGE... prints the units that come with packages.
 package_units() {
   dpkg-query -L "$@" 2>/dev/null | sed -nE 's#^(/usr)?/lib/systemd/system/([^/@]+\.(service|socket|timer|path))$#\2#p'

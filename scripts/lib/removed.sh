@@ -25,15 +25,6 @@ driver_spread() {
   done
 }
 
-# came_with_kgpu PACKAGE tells whether kgpu installed it.
-came_with_kgpu() {
-  local number
-  for number in $(ledger_find packages); do
-    if grep -qxF -- "$1" "$ledger/$number/args"; then return 0; fi
-  done
-  return 1
-}
-
 # remember_removed PACKAGE... records packages that are about to go: versions, holds, what was installed automatically, and
 # their configuration.
 remember_removed() {

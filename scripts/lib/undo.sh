@@ -203,20 +203,11 @@ undo_packages() {
   local package versions
   if [[ -f $before/upgraded ]]; then
     while read -r package versions; do
-      brought "$package" || undo_left "the upgrade of $package $versions"
+      came_with_kgpu "$package" || undo_left "the upgrade of $package $versions"
     done <"$before/upgraded"
   fi
   undo_packages_away "$@"
   undo_kept
-}
-
-# brought PACKAGE tells whether an entry of the ledger says that the package came with kgpu.
-brought() {
-  local number
-  for number in $(ledger_find packages); do
-    if grep -qxF -- "$1" "$ledger/$number/args"; then return; fi
-  done
-  return 1
 }
 
 undo_packages_away() {

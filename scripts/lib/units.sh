@@ -32,12 +32,9 @@ unit_coming() {
 
 # unit_brought UNIT tells whether a unit came with a package that kgpu brought.
 unit_brought() {
-  local number
-  local -a names=()
-  for number in $(ledger_find packages); do
-    mapfile -t -O "${#names[@]}" names <"$ledger/$number/args"
-  done
-  [[ ${#names[@]} -gt 0 ]] && grep -qxF -- "$1" <<<"$(package_units "${names[@]}")"
+  local -a packages
+  mapfile -t packages < <(packages_of_kgpu)
+  [[ ${#packages[@]} -gt 0 ]] && grep -qxF -- "$1" <<<"$(package_units "${packages[@]}")"
 }
 
 # unit_enable UNIT... enables units and starts them. One that comes by itself is only waited for: kgpu changes nothing of it. One that
