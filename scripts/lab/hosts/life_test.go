@@ -193,8 +193,12 @@ func TestLife(t *testing.T) {
 			t.Fatal("the host outlived its supervisor")
 		}
 		l.wantState("w1", "off")
-		if err := l.record("internet.json").Signal(syscall.SIGKILL); err != nil {
+		internet := l.record("internet.json")
+		if err := internet.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
+		}
+		if !internet.WaitGone(limit) { // a killed process may answer for a moment
+			t.Fatal("the internet outlived SIGKILL")
 		}
 		l.must("up")
 		l.wantState("w1", "up")
