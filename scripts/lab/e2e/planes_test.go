@@ -240,13 +240,12 @@ func (c *cluster) commandsWithout(t *testing.T, off string) {
 // dnsOn has a node run one pod of the cluster's DNS: there are two, on different nodes.
 func (c *cluster) dnsOn(t *testing.T, node string) {
 	t.Helper()
-	if slices.Contains(c.dnsNodes(t), node) {
-		return
+	if !slices.Contains(c.dnsNodes(t), node) {
+		c.k(t, "cordon", "--selector", "kubernetes.io/hostname!="+node)
+		c.k(t, "-n", "kube-system", "delete", lines(c.k(t, "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "name"))[0])
+		c.k(t, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+		c.k(t, "uncordon", "--selector", "kubernetes.io/hostname!="+node)
 	}
-	c.k(t, "cordon", "--selector", "kubernetes.io/hostname!="+node)
-	c.k(t, "-n", "kube-system", "delete", lines(c.k(t, "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "name"))[0])
-	c.k(t, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
-	c.k(t, "uncordon", "--selector", "kubernetes.io/hostname!="+node)
 	if on := c.dnsNodes(t); len(on) != 2 || !slices.Contains(on, node) || on[0] == on[1] {
 		t.Fatalf("the DNS is on %v", on)
 	}
